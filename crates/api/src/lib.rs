@@ -1,0 +1,1 @@
+//! The REST contract: types and client.

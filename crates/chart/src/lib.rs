@@ -1,0 +1,1 @@
+//! Helm charts: load, values, dependencies, render, order. Pure.

@@ -1,0 +1,2 @@
+//! The `evenkeel` binary: arguments, wiring, output. No logic.
+fn main() {}

@@ -1,0 +1,1 @@
+//! One target cluster: connection, discovery, plan, apply, readiness, prune, delete.

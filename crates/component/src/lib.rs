@@ -1,0 +1,1 @@
+//! Component operations as pipelines on the step engine.

@@ -1,0 +1,1 @@
+//! Ids, states, component graph, clock, secret types. No I/O, no async.

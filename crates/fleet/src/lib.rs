@@ -1,0 +1,1 @@
+//! The mothership's mind: scheduler, planner, workers, bookkeeper.

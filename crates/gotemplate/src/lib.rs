@@ -1,0 +1,1 @@
+//! Go text/template, fmt and Sprig. Pure.

@@ -1,0 +1,1 @@
+//! YAML and JSON as Go reads and writes them. Pure.

@@ -1,0 +1,1 @@
+//! The database: SQLite, migrations, encryption, every SQL statement.

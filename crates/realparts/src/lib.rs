@@ -1,0 +1,1 @@
+//! Finds, starts and stops the real servers used by tests and benches.

@@ -1,0 +1,1 @@
+//! HTTP: routes, errors, request ids.

@@ -1,0 +1,1 @@
+//! Simulated clusters that speak the Kubernetes API.

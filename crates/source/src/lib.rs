@@ -1,0 +1,1 @@
+//! Where charts and manifests come from: directories and archives.

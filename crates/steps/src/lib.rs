@@ -1,0 +1,1 @@
+//! The step engine: checked graphs of named steps.

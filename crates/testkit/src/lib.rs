@@ -1,0 +1,1 @@
+//! Shared test support; never a normal dependency.

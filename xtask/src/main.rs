@@ -1,0 +1,2 @@
+//! Developer commands: set-up, tests, lint.
+fn main() {}
