@@ -1,1 +1,36 @@
-//! Ids, states, component graph, clock, secret types. No I/O, no async.
+//! What crosses rooms: ids, names, specifications, states and their transitions, the component graph, plans,
+//! leases, the clock and secret types. No I/O, no async; time is passed in.
+//!
+//! Every other crate may depend on this one and none of its types knows how it is stored, sent or shown.
+
+mod clock;
+mod component;
+mod digest;
+mod duration;
+mod error;
+mod graph;
+mod id;
+mod lease;
+mod name;
+mod object;
+mod plan;
+mod secret;
+mod spec;
+mod state;
+
+pub use clock::{Clock, ManualClock};
+pub use component::{ComponentSpec, DataRef, OnRemove, SourceRef, ValuesEntry, ValuesFrom};
+pub use digest::Digest;
+pub use duration::HumanDuration;
+pub use error::{Error, FieldError};
+pub use graph::ComponentGraph;
+pub use id::{ClusterId, ComponentRevision, ConfigurationVersion, Fence, OperationId, ReconciliationId};
+pub use lease::Lease;
+pub use name::{ClusterName, ComponentName, NAME_MAX, Namespace};
+pub use object::{GroupKind, GroupVersionKind, ObjectRef};
+pub use plan::{ObjectChange, Plan, PlanAction, PlannedChange, SkippedObject};
+pub use secret::Sensitive;
+pub use spec::{ClusterSpec, DeleteMode};
+pub use state::{
+    ClusterState, DueReason, OperationState, OperationStateKind, ReconciliationState, Strategy, Transition,
+};

@@ -1,0 +1,127 @@
+//! One unit of a configuration: what to run, from where, where to, with which values.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ComponentName, Digest, HumanDuration, Namespace};
+
+/// What a component is made from. A tagged union: `{directory: {path}}` or `{archive: {digest}}`; more kinds come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum SourceRef {
+    /// A chart directory of the mothership's file system, below its source root.
+    Directory {
+        /// Path relative to the source root; `evenkeel local` takes any path.
+        path: String,
+    },
+    /// A chart archive (`.tgz`) that was uploaded.
+    Archive {
+        /// The archive's content address.
+        digest: Digest,
+    },
+}
+
+impl SourceRef {
+    /// The name of the kind of source, as on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Directory { .. } => "directory",
+            Self::Archive { .. } => "archive",
+        }
+    }
+}
+
+/// One key of a Secret or ConfigMap of the target cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DataRef {
+    /// Namespace of the object; the component's when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Namespace>,
+    /// Name of the object.
+    pub name: String,
+    /// Key below its `data`; `values.yaml` when left out.
+    #[serde(default = "default_values_key")]
+    pub key: String,
+    /// Whether the values are just left out when object or key do not exist.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+}
+
+fn default_values_key() -> String {
+    "values.yaml".to_owned()
+}
+
+/// Where values are read when the component is rendered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum ValuesFrom {
+    /// A key of a Secret of the target cluster.
+    Secret(DataRef),
+    /// A key of a ConfigMap of the target cluster.
+    ConfigMap(DataRef),
+}
+
+/// One layer of values; later layers win over earlier ones, as with several `helm -f`.
+///
+/// `Debug` shows no content: any value may hold a password.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum ValuesEntry {
+    /// Values written in the configuration, shown again on GET.
+    Inline(serde_json::Map<String, serde_json::Value>),
+    /// Values written in the configuration, masked on GET.
+    Secret(serde_json::Map<String, serde_json::Value>),
+    /// Values kept in the target cluster.
+    ValuesFrom(ValuesFrom),
+}
+
+impl std::fmt::Debug for ValuesEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Inline(_) => f.write_str("Inline([redacted])"),
+            Self::Secret(_) => f.write_str("Secret([redacted])"),
+            Self::ValuesFrom(from) => f.debug_tuple("ValuesFrom").field(from).finish(),
+        }
+    }
+}
+
+/// What happens to a component that a new configuration no longer lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnRemove {
+    /// Its objects are deleted, by the rules of DESIGN §8.
+    #[default]
+    Delete,
+    /// Its objects stay and are no longer ours.
+    Orphan,
+}
+
+/// One component of a configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ComponentSpec {
+    /// Unique in the configuration; also the Helm release name.
+    pub name: ComponentName,
+    /// What it is made from.
+    pub source: SourceRef,
+    /// The release namespace, created first when missing, and the default of objects without one.
+    pub namespace: Namespace,
+    /// Layers of values; later ones win.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValuesEntry>,
+    /// Components that must have succeeded before this one starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<ComponentName>,
+    /// What happens when a later configuration no longer lists it.
+    #[serde(default)]
+    pub on_remove: OnRemove,
+    /// Whether [`ComponentSpec::namespace`] overrides even an object's explicit one (K28).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force_namespace: bool,
+    /// Whether existing objects that carry no label of ours may be taken over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopt: bool,
+    /// How long its objects may take to become ready; the fleet's setting when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<HumanDuration>,
+}
