@@ -1,0 +1,279 @@
+//! Clusters: what is asked for, what is known, how they are.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::{
+    ClusterId, ClusterName, ClusterSpec, ClusterState, ComponentName, ComponentRevision,
+    ConfigurationVersion, DeleteMode, Error, FieldError, OperationId, OperationState, ReconciliationId,
+    Sensitive,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The field of a [`ClusterDocument`] that is no part of the specification.
+const KUBECONFIG: &str = "kubeconfig";
+
+/// The body of `PUT /v2/clusters/{name}`: a [`ClusterSpec`] and, where it is to change, the kubeconfig.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterDocument {
+    /// What the cluster should run.
+    pub spec: ClusterSpec,
+    /// How it is reached. Write-only; left out, the stored one is kept.
+    pub kubeconfig: Option<Sensitive<String>>,
+}
+
+impl ClusterDocument {
+    /// Reads a document that was parsed from JSON or YAML.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with the path of the field that is unknown, missing or of the wrong type.
+    pub fn from_value(mut value: Value) -> Result<Self, Error> {
+        let kubeconfig = match value.as_object_mut().and_then(|fields| fields.remove(KUBECONFIG)) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) => Some(Sensitive::new(text)),
+            Some(_) => {
+                let message = "expected the kubeconfig's content as text";
+                return Err(Error::Spec(vec![FieldError::new(KUBECONFIG, message)]));
+            }
+        };
+        let spec = serde_path_to_error::deserialize(value).map_err(|error| {
+            Error::Spec(vec![FieldError::new(
+                error.path().to_string(),
+                error.inner().to_string(),
+            )])
+        })?;
+        Ok(Self { spec, kubeconfig })
+    }
+
+    /// The document as it goes over the wire; it holds the kubeconfig in plain, so it is never printed.
+    ///
+    /// # Errors
+    /// Never for a specification that was read; a [`serde_json::Error`] otherwise.
+    pub fn to_value(&self) -> Result<Value, serde_json::Error> {
+        let mut value = serde_json::to_value(&self.spec)?;
+        if let (Some(fields), Some(kubeconfig)) = (value.as_object_mut(), &self.kubeconfig) {
+            fields.insert(KUBECONFIG.to_owned(), Value::String(kubeconfig.expose().clone()));
+        }
+        Ok(value)
+    }
+}
+
+/// What became of an accepted document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AcceptedChange {
+    /// The cluster is new.
+    Created,
+    /// It has a new configuration version.
+    Changed,
+    /// It was equal to the newest version.
+    Unchanged,
+}
+
+/// The answer to every accepted change of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    /// The cluster.
+    pub name: ClusterName,
+    /// Its id.
+    pub id: ClusterId,
+    /// The version that is now wanted.
+    pub version: ConfigurationVersion,
+    /// What became of the document.
+    pub change: AcceptedChange,
+}
+
+/// One cluster as its owner asked for it; secret values are masked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cluster {
+    /// Its id.
+    pub id: ClusterId,
+    /// The newest configuration version.
+    pub version: ConfigurationVersion,
+    /// When it was registered.
+    pub created: Timestamp,
+    /// Whether a kubeconfig is stored.
+    pub has_kubeconfig: bool,
+    /// What it should run.
+    pub spec: ClusterSpec,
+    /// How it is.
+    pub state: ClusterState,
+}
+
+/// One cluster in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSummary {
+    /// Its name.
+    pub name: ClusterName,
+    /// Its id.
+    pub id: ClusterId,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The group whose settings it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// How it is.
+    pub state: ClusterState,
+    /// Why, where there is something to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Since when.
+    pub since: Timestamp,
+    /// The newest configuration version.
+    pub version: ConfigurationVersion,
+    /// The version that [`ClusterSummary::state`] is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_version: Option<ConfigurationVersion>,
+}
+
+/// Filters and position of `GET /v2/clusters`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListClusters {
+    /// Only clusters in this state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<ClusterState>,
+    /// Only clusters of this tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Only clusters of this group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Only clusters with this label, written `key=value`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Only clusters whose newest configuration lists this component.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentName>,
+    /// How many at most; the server's page size when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Only clusters after this name: [`ClusterPage::next`] of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterPage {
+    /// The clusters, by name.
+    pub items: Vec<ClusterSummary>,
+    /// Where the next page begins; none on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// How a cluster is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// Its name.
+    pub name: ClusterName,
+    /// Its id.
+    pub id: ClusterId,
+    /// Grows with every change of this status; for waiting on the next one.
+    pub revision: u64,
+    /// How it is.
+    pub state: ClusterState,
+    /// Why, where there is something to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Since when.
+    pub since: Timestamp,
+    /// The newest configuration version.
+    pub version: ConfigurationVersion,
+    /// The version that the state is about; ready never speaks of an older one than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_version: Option<ConfigurationVersion>,
+    /// When it was last looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Timestamp>,
+    /// When it is due again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_due: Option<Timestamp>,
+    /// The newest reconciliation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconciliation: Option<ReconciliationId>,
+    /// Its components, in the order of their dependencies.
+    pub components: Vec<ComponentStatus>,
+}
+
+/// How one component of a cluster is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentStatus {
+    /// Its name.
+    pub name: ComponentName,
+    /// How its newest operation is; none before the first.
+    #[serde(flatten)]
+    pub state: Option<OperationState>,
+    /// The newest operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
+    /// Its revision, as `.Release.Revision`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<ComponentRevision>,
+}
+
+/// One configuration version; secret values are masked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Configuration {
+    /// Its number.
+    pub version: ConfigurationVersion,
+    /// When it was accepted.
+    pub created: Timestamp,
+    /// What it asks for.
+    pub spec: ClusterSpec,
+}
+
+/// The query of `DELETE /v2/clusters/{name}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Deletion {
+    /// How.
+    #[serde(default)]
+    pub mode: DeleteMode,
+}
+
+/// The body of `POST /v2/clusters/{name}/rollback`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rollback {
+    /// The version whose components and labels become the newest version.
+    pub to: ConfigurationVersion,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_field_is_named_by_its_path() {
+        let document = serde_json::json!({"name": "c1", "components": [{"name": "web", "chart": "x"}]});
+        let text = ClusterDocument::from_value(document).map_err(|error| error.to_string());
+        assert!(
+            text.as_ref()
+                .is_err_and(|text| text.contains("components[0]") && text.contains("chart")),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn the_kubeconfig_is_apart_and_hidden() -> Result<(), Box<dyn std::error::Error>> {
+        let document = serde_json::json!({"name": "c1", "kubeconfig": "token: abc"});
+        let read = ClusterDocument::from_value(document.clone())?;
+        assert!(!format!("{read:?}").contains("abc"));
+        assert_eq!(read.to_value()?["kubeconfig"], document["kubeconfig"]);
+        Ok(())
+    }
+}
