@@ -1,0 +1,7 @@
+//! Real servers: started, used, ended.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod cluster;
+mod leftovers;
+mod stand_ins;
+mod support;
