@@ -1,0 +1,10 @@
+//! Go's `fmt`: the verbs of `printf`, and how values print.
+
+mod float;
+mod printer;
+pub(crate) mod quote;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use float::format_float;
+pub(crate) use printer::{Printer, sprint, sprintf, sprintln, strval};

@@ -1,0 +1,14 @@
+//! Go's template language: lexer, parser, parse tree.
+
+mod lexer;
+mod literal;
+mod node;
+mod parser;
+mod print;
+#[cfg(test)]
+mod tests;
+
+pub use node::Tree;
+pub(crate) use node::{Arg, Branch, Command, Invoke, List, Node, Number, Pipe};
+pub use parser::{Parsed, parse};
+pub(crate) use print::NodeRef;

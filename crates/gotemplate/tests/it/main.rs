@@ -1,0 +1,2 @@
+//! Tests through the public face.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
