@@ -1,0 +1,81 @@
+//! Lists in pages: a page begins after the last key of the one before, never at an offset.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// The most rows of one page.
+pub const PAGE_MAX: u32 = 500;
+
+/// Where a page ended. Opaque to callers, and safe to hand out: it holds a name or an id, no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(pub(crate) String);
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Which page is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    /// The `next` of the page before; none for the first.
+    pub after: Option<Cursor>,
+    /// The most rows wanted, cut to 1 to [`PAGE_MAX`].
+    pub limit: u32,
+}
+
+impl PageRequest {
+    /// The first page of at most `limit` rows.
+    pub fn first(limit: u32) -> Self {
+        Self { after: None, limit }
+    }
+
+    /// The page that follows `cursor`.
+    pub fn after(cursor: Cursor, limit: u32) -> Self {
+        Self {
+            after: Some(cursor),
+            limit,
+        }
+    }
+
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit.clamp(1, PAGE_MAX)
+    }
+}
+
+impl Default for PageRequest {
+    fn default() -> Self {
+        Self::first(PAGE_MAX)
+    }
+}
+
+/// A row that could not be read. The rest of its page is there.
+#[derive(Debug)]
+pub struct RowFailure {
+    /// The row's key: a cluster's or a run's id.
+    pub row: String,
+    /// Why.
+    pub error: Error,
+}
+
+/// Some rows of a list.
+#[derive(Debug)]
+pub struct Page<T> {
+    /// The rows, in the list's order.
+    pub items: Vec<T>,
+    /// The rows of this page that could not be read.
+    pub failed: Vec<RowFailure>,
+    /// Where the next page begins; none when this is the last.
+    pub next: Option<Cursor>,
+}
