@@ -7,34 +7,24 @@
 //!  bytes -> scanner -> parser -> composer/resolver -> Value -> emitter (v2 style | v3 style | JSON) -> text
 //! ```
 
+mod decode;
+mod document;
+mod emit;
 mod error;
+mod json;
+mod key_order;
+mod number;
+mod parser;
+mod read;
+mod resolve;
+mod scanner;
 mod value;
 
+pub use emit::{to_yaml, to_yaml_pretty, try_to_yaml};
 pub use error::Error;
+pub use json::read::{from_json, from_json_list, from_json_map};
+pub use json::{JsonStyle, replace_invalid_utf8, to_json, try_to_json};
+pub use key_order::natural_order;
+pub use number::format_json_float;
+pub use read::{YamlDocument, from_yaml, from_yaml_documents, from_yaml_list, from_yaml_map};
 pub use value::{Map, Numbers, Value};
-use std::cmp::Ordering;
-
-/// Which JSON text to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JsonStyle {
-    /// One line, `<`, `>`, `&`, U+2028 and U+2029 escaped (`toJson`).
-    Compact,
-    /// Indented by two blanks, escaped like [`JsonStyle::Compact`] (`toPrettyJson`).
-    Pretty,
-    /// One line without the HTML escapes (`toRawJson`).
-    Raw,
-}
-/// Reads the first document of a YAML text.
-pub fn from_yaml(text: &[u8], numbers: Numbers) -> Result<Value, Error> { let _ = (text, numbers); Ok(Value::Null) }
-/// Reads a JSON text.
-pub fn from_json(text: &[u8], numbers: Numbers) -> Result<Value, Error> { let _ = (text, numbers); Ok(Value::Null) }
-/// Writes a value as `sigs.k8s.io/yaml.Marshal` does, with the trailing newline.
-pub fn to_yaml(value: &Value) -> String { let _ = value; String::new() }
-/// Writes a value as go-yaml v3 does with indent 2 (`toYamlPretty`), with the trailing newline.
-pub fn to_yaml_pretty(value: &Value) -> String { let _ = value; String::new() }
-/// Writes a value as Go's encoding/json does.
-pub fn to_json(value: &Value, style: JsonStyle) -> String { let _ = (value, style); String::new() }
-/// Key order of yaml.v2.
-pub fn natural_order(a: &str, b: &str) -> Ordering { a.cmp(b) }
-/// A float as Go's encoding/json prints it.
-pub fn format_json_float(value: f64) -> String { value.to_string() }

@@ -77,7 +77,10 @@ impl TryFrom<Value> for serde_json::Value {
             },
             Value::String(s) => serde_json::Value::String(s),
             Value::List(items) => serde_json::Value::Array(
-                items.into_iter().map(serde_json::Value::try_from).collect::<Result<_, _>>()?,
+                items
+                    .into_iter()
+                    .map(serde_json::Value::try_from)
+                    .collect::<Result<_, _>>()?,
             ),
             Value::Map(map) => serde_json::Value::Object(
                 map.into_iter()

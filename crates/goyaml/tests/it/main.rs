@@ -1,2 +1,4 @@
 //! Tests through the public face.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod helm_tables;
