@@ -1,0 +1,128 @@
+//! A loaded chart: what its files say, and the digest that names it.
+
+use std::sync::Arc;
+
+use evenkeel_core::Digest;
+use evenkeel_goyaml::{Map, Value};
+
+use crate::Error;
+use crate::load::{self, archive};
+use crate::metadata::Metadata;
+use crate::variant::VariantCache;
+
+/// A chart with all its sub-charts, read and checked. Immutable and cheap to share: put it in an [`Arc`] and render
+/// it from as many threads as you like; its templates are parsed once.
+#[derive(Debug)]
+pub struct Chart {
+    pub(crate) root: Arc<LoadedChart>,
+    pub(crate) variants: VariantCache,
+    digest: Digest,
+    warnings: Vec<String>,
+}
+
+/// One chart of the tree as its files describe it, before conditions, tags and aliases.
+#[derive(Debug)]
+pub(crate) struct LoadedChart {
+    pub(crate) metadata: Metadata,
+    pub(crate) values: Arc<Map>,
+    pub(crate) schema: Option<Vec<u8>>,
+    pub(crate) templates: Vec<ChartFile>,
+    pub(crate) files: Arc<Vec<ChartFile>>,
+    pub(crate) dependencies: Vec<Arc<LoadedChart>>,
+}
+
+/// A file inside a chart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ChartFile {
+    /// Its path inside the chart, with `/` between the parts.
+    pub path: String,
+    /// Its bytes, without a byte order mark.
+    pub data: Vec<u8>,
+}
+
+impl std::fmt::Debug for ChartFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({} bytes)", self.path, self.data.len())
+    }
+}
+
+impl Chart {
+    /// Loads a chart from its files. Paths are relative to the chart (`Chart.yaml`, `templates/a.yaml`,
+    /// `charts/sub/Chart.yaml`, `charts/other-1.0.0.tgz`); `.helmignore` has been applied by whoever read the
+    /// directory, see [`crate::IgnoreRules`].
+    pub fn from_files<P, D>(files: impl IntoIterator<Item = (P, D)>) -> Result<Self, Error>
+    where
+        P: Into<String>,
+        D: Into<Vec<u8>>,
+    {
+        let mut files: Vec<ChartFile> = files
+            .into_iter()
+            .map(|(path, data)| ChartFile {
+                path: path.into(),
+                data: data.into(),
+            })
+            .collect();
+        for file in &mut files {
+            load::strip_byte_order_mark(&mut file.data);
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        if let Some([twice, _]) = files
+            .windows(2)
+            .find(|pair| matches!(pair, [a, b] if a.path == b.path))
+        {
+            return Err(Error::Archive(format!("{} is there twice", twice.path)));
+        }
+        let digest = Digest::of_parts(files.iter().flat_map(|file| [file.path.as_bytes(), &file.data]));
+        let mut warnings = Vec::new();
+        let root = Arc::new(load::load(files, 0, &mut warnings)?);
+        Ok(Self {
+            root,
+            digest,
+            warnings,
+            variants: VariantCache::default(),
+        })
+    }
+
+    /// Loads a packaged chart (`.tgz`). Its one top directory may have any name.
+    pub fn from_archive(archive: &[u8]) -> Result<Self, Error> {
+        let files = archive::unpack(archive)?;
+        Self::from_files(files.into_iter().map(|file| (file.path, file.data)))
+    }
+
+    /// The digest of all files that make up the chart: the same for a directory and its archive.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What `Chart.yaml` says.
+    pub fn metadata(&self) -> &Metadata {
+        &self.root.metadata
+    }
+
+    /// The chart's own default values, without those of sub-charts.
+    pub fn values(&self) -> Value {
+        Value::Map((*self.root.values).clone())
+    }
+
+    /// What is odd about the chart's files, though not wrong.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+impl LoadedChart {
+    pub(crate) fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// The custom resource definitions of this chart alone: YAML and JSON files below `crds/`.
+    pub(crate) fn crds(&self) -> impl Iterator<Item = &ChartFile> {
+        self.files.iter().filter(|file| {
+            let extension = file
+                .path
+                .rsplit_once('.')
+                .map(|(_, extension)| extension.to_ascii_lowercase());
+            file.path.starts_with("crds/") && matches!(extension.as_deref(), Some("yaml" | "yml" | "json"))
+        })
+    }
+}
