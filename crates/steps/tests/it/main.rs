@@ -1,0 +1,10 @@
+//! The step engine through its public face.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod building;
+mod dry_run;
+mod frame;
+mod limits;
+mod properties;
+mod running;
+mod support;
