@@ -29,10 +29,10 @@ pub struct Client {
 }
 
 /// What [`Client::status_after`] waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWait {
     /// The [`ClusterStatus::revision`] already known.
-    pub revision: u64,
+    pub revision: String,
 }
 
 impl Client {
@@ -115,7 +115,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Client::put_cluster`].
-    pub async fn status_after(&self, name: &ClusterName, known: StatusWait) -> Result<ClusterStatus, Error> {
+    pub async fn status_after(&self, name: &ClusterName, known: &StatusWait) -> Result<ClusterStatus, Error> {
         let request = self.request(Method::GET, &["v2", "clusters", name.as_str(), "status"])?;
         let wait = HumanDuration(STATUS_WAIT).to_string();
         self.call(request.query(&[("after", known.revision.to_string()), ("wait", wait)]))

@@ -180,8 +180,8 @@ pub struct ClusterStatus {
     pub name: ClusterName,
     /// Its id.
     pub id: ClusterId,
-    /// Grows with every change of this status; for waiting on the next one.
-    pub revision: u64,
+    /// Differs whenever anything else here differs; for waiting on the next change.
+    pub revision: String,
     /// How it is.
     pub state: ClusterState,
     /// Why, where there is something to say.
@@ -219,6 +219,9 @@ pub struct ComponentStatus {
     /// The newest operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
+    /// Set when a check found it not ready, with the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_ready: Option<String>,
     /// Its revision, as `.Release.Revision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<ComponentRevision>,

@@ -18,4 +18,4 @@ pub use cluster::{
 };
 pub use error::Error;
 pub use problem::{CONTENT_TYPE as PROBLEM_CONTENT_TYPE, Code, Problem, ProblemField};
-pub use reconciliation::{Operation, Reconciliation, ReconciliationSummary, TimelineEntry};
+pub use reconciliation::{Level, Operation, Reconciliation, ReconciliationSummary, TimelineEntry};

@@ -21,6 +21,9 @@ pub struct ReconciliationSummary {
     pub cause: DueReason,
     /// How it is.
     pub state: ReconciliationState,
+    /// Why, where there is something to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// When it began.
     pub started: Timestamp,
     /// When it ended.
@@ -47,6 +50,10 @@ pub struct Operation {
     pub id: OperationId,
     /// The component.
     pub component: ComponentName,
+    /// What it does with the component.
+    pub strategy: Strategy,
+    /// Why it exists: what a check found.
+    pub cause: String,
     /// How it is, with its reason.
     #[serde(flatten)]
     pub state: OperationState,
@@ -58,7 +65,7 @@ pub struct Operation {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<Timestamp>,
-    /// Every step of the last try.
+    /// What its attempts said, oldest first.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
     /// Every object it touched.
@@ -66,19 +73,40 @@ pub struct Operation {
     pub changes: Vec<ObjectChange>,
 }
 
-/// One step of an operation.
+/// One line of what an operation said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineEntry {
-    /// The step's name.
-    pub step: String,
-    /// When it began.
-    pub started: Timestamp,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
-    /// How it ended: done, changed, skipped, failed and so on.
-    pub outcome: String,
-    /// Why, or what it did.
+    /// When.
+    pub at: Timestamp,
+    /// How serious: `info`, `warning` or `error`.
+    pub level: Level,
+    /// The step that said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
+    pub step: Option<String>,
+    /// The words.
+    pub message: String,
+}
+
+/// How serious a [`TimelineEntry`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// What goes on.
+    Info,
+    /// Worth a look.
+    Warning,
+    /// What failed.
+    Error,
+}
+
+impl Level {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }

@@ -1,0 +1,223 @@
+//! From a [`SourceRef`] to a parsed chart.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use evenkeel_chart::Chart;
+use evenkeel_core::{Clock, Digest, SourceRef};
+
+use crate::cache::Cache;
+use crate::directory::{Listing, list};
+use crate::{Archives, Error};
+
+/// How many parsed charts are kept.
+const CHARTS_KEPT: usize = 256;
+/// A file this young may be changed again without its time of change moving; its stamp is not trusted.
+const STAMP_SETTLES: Duration = Duration::from_secs(2);
+
+/// Which directories may be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirectoryPolicy {
+    /// None: a mothership without `--source-root`.
+    Refused,
+    /// Those below this one, by relative path; a mothership with `--source-root`.
+    Below(PathBuf),
+    /// Any: `evenkeel local` works on its user's own files.
+    Anywhere,
+}
+
+/// Obtains charts and shares the parsed ones.
+pub struct Sources {
+    directories: DirectoryPolicy,
+    archives: Arc<dyn Archives>,
+    clock: Arc<dyn Clock>,
+    charts: Cache<Digest, Chart>,
+    stamps: Cache<PathBuf, Stamped>,
+}
+
+/// A directory as it was read last.
+struct Stamped {
+    stamp: Digest,
+    chart: Arc<Chart>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("directories", &self.directories)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sources {
+    /// Sources with the given policy and store of archives.
+    pub fn new(directories: DirectoryPolicy, archives: Arc<dyn Archives>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            directories,
+            archives,
+            clock,
+            charts: Cache::new(CHARTS_KEPT),
+            stamps: Cache::new(CHARTS_KEPT),
+        }
+    }
+
+    /// The chart that `source` names.
+    ///
+    /// # Errors
+    /// Everything [`Error`] lists.
+    pub async fn chart(self: &Arc<Self>, source: &SourceRef) -> Result<Arc<Chart>, Error> {
+        match source {
+            SourceRef::Directory { path } => {
+                let (this, path) = (Arc::clone(self), path.clone());
+                blocking(path.clone(), move || this.directory(&path)).await
+            }
+            SourceRef::Archive { digest } => self.archive(digest).await,
+        }
+    }
+
+    /// Checks that `source` may be used, without reading the chart: for refusing a configuration at once.
+    ///
+    /// # Errors
+    /// [`Error::DirectoriesRefused`], [`Error::OutsideRoot`], [`Error::Read`], [`Error::NotADirectory`].
+    pub fn check(&self, source: &SourceRef) -> Result<(), Error> {
+        match source {
+            SourceRef::Directory { path } => {
+                let (directory, _) = self.locate(path)?;
+                if directory.is_dir() {
+                    Ok(())
+                } else {
+                    Err(Error::NotADirectory(directory))
+                }
+            }
+            SourceRef::Archive { .. } => Ok(()),
+        }
+    }
+
+    /// Checks that `archive` holds a chart, and keeps it parsed: an upload is usually used soon.
+    ///
+    /// # Errors
+    /// [`Error::Chart`].
+    pub async fn check_archive(&self, archive: Bytes) -> Result<(), Error> {
+        let digest = Digest::of(&archive);
+        let chart = parse_archive(&digest, archive).await?;
+        self.charts.insert(digest, chart);
+        Ok(())
+    }
+
+    fn directory(&self, path: &str) -> Result<Arc<Chart>, Error> {
+        let (directory, within) = self.locate(path)?;
+        let listing = list(&directory, within.as_deref())?;
+        let stamp = listing.stamp();
+        if let Some(known) = self.stamps.get(&directory)
+            && known.stamp == stamp
+        {
+            return Ok(Arc::clone(&known.chart));
+        }
+        let files = listing.read()?;
+        let chart = Chart::from_files(files.into_iter().map(|file| (file.path, file.content)));
+        let chart = chart.map_err(|source| Error::Chart {
+            name: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        let chart = self.charts.insert(chart.digest(), Arc::new(chart));
+        self.stamps.remove(&directory);
+        if self.is_settled(&listing) {
+            self.stamps.insert(
+                directory,
+                Arc::new(Stamped {
+                    stamp,
+                    chart: Arc::clone(&chart),
+                }),
+            );
+        }
+        Ok(chart)
+    }
+
+    async fn archive(&self, digest: &Digest) -> Result<Arc<Chart>, Error> {
+        if let Some(chart) = self.charts.get(digest) {
+            return Ok(chart);
+        }
+        let bytes = self.archives.archive(digest).await?;
+        let found = Digest::of(&bytes);
+        if found != *digest {
+            return Err(Error::Damaged {
+                wanted: *digest,
+                found,
+            });
+        }
+        let name = format!("archive {}", digest.short());
+        let chart = blocking(name.clone(), move || {
+            Chart::from_archive(&bytes).map_err(|source| Error::Chart {
+                name,
+                source: Box::new(source),
+            })
+        });
+        // Kept under the archive's digest; one of the same files in a directory has the digest of its files.
+        Ok(self.charts.insert(*digest, Arc::new(chart.await?)))
+    }
+
+    /// The directory itself and what its links may not leave.
+    fn locate(&self, path: &str) -> Result<(PathBuf, Option<PathBuf>), Error> {
+        let real = |path: &Path| {
+            path.canonicalize().map_err(|source| Error::Read {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        match &self.directories {
+            DirectoryPolicy::Refused => Err(Error::DirectoriesRefused(path.to_owned())),
+            DirectoryPolicy::Anywhere => Ok((real(Path::new(path))?, None)),
+            DirectoryPolicy::Below(root) => {
+                let outside = || Error::OutsideRoot {
+                    path: path.to_owned(),
+                };
+                let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+                if !Path::new(path).components().all(plain) {
+                    return Err(outside());
+                }
+                let root = real(root)?;
+                let directory = real(&root.join(path))?;
+                if directory.starts_with(&root) {
+                    Ok((directory, Some(root)))
+                } else {
+                    Err(outside())
+                }
+            }
+        }
+    }
+
+    fn is_settled(&self, listing: &Listing) -> bool {
+        let now = std::time::SystemTime::from(self.clock.now());
+        listing
+            .newest()
+            .is_none_or(|newest| now.duration_since(newest).is_ok_and(|age| age > STAMP_SETTLES))
+    }
+}
+
+async fn parse_archive(digest: &Digest, archive: Bytes) -> Result<Arc<Chart>, Error> {
+    let name = format!("archive {}", digest.short());
+    blocking(name.clone(), move || {
+        let chart = Chart::from_archive(&archive);
+        chart.map(Arc::new).map_err(|source| Error::Chart {
+            name,
+            source: Box::new(source),
+        })
+    })
+    .await
+}
+
+/// Runs `work` where it may block.
+async fn blocking<T: Send + 'static>(
+    name: String,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or(Err(Error::Cancelled(name)))
+}
+
+#[cfg(test)]
+mod tests;
