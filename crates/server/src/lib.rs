@@ -1,1 +1,19 @@
-//! HTTP: routes, errors, request ids.
+//! The REST API over HTTP: routes, request ids, problem answers. No SQL, no logic: each handler reads its request,
+//! calls [`evenkeel_fleet::Fleet`] and writes the answer.
+//!
+//! Until there is authentication the server listens on loopback only, and refuses what a browser sends on behalf of
+//! another site.
+
+mod archives;
+mod clusters;
+mod extract;
+mod health;
+mod listen;
+mod loopback;
+mod problem;
+mod reconciliations;
+mod request_id;
+mod router;
+
+pub use listen::{Error, Server};
+pub use router::router;

@@ -1,0 +1,25 @@
+//! One file per command.
+
+pub(crate) mod cluster;
+pub(crate) mod reconciliation;
+
+use clap::Args;
+use evenkeel_api::Client;
+
+/// How a mothership is reached.
+#[derive(Debug, Args)]
+pub(crate) struct Connection {
+    /// The mothership's address
+    #[arg(long, env = "EVENKEEL_SERVER", value_name = "URL", global = true, default_value = DEFAULT_SERVER)]
+    server: String,
+}
+
+/// Where a mothership listens unless told otherwise.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8640";
+
+impl Connection {
+    /// A client of that mothership.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        Ok(Client::new(&self.server)?)
+    }
+}

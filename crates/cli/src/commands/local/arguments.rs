@@ -1,0 +1,273 @@
+//! The arguments of `evenkeel local`, and the components they describe.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context, bail};
+use clap::{ArgAction, Args};
+use evenkeel_core::{ComponentName, HumanDuration, Namespace};
+
+/// Where components go unless told otherwise.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Run components on one cluster, without a mothership.
+///
+/// The same pipeline as the mothership's: render, plan, apply, wait until ready, prune. Nothing is kept but what the
+/// cluster itself holds.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The cluster's kubeconfig
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE", default_value = "~/.kube/config")]
+    pub(super) kubeconfig: PathBuf,
+    /// Use this context of the kubeconfig instead of its current one
+    #[arg(long, value_name = "NAME")]
+    pub(super) context: Option<String>,
+    /// Run credential programs that the kubeconfig names
+    #[arg(long)]
+    pub(super) allow_exec: bool,
+    /// A component and its chart directory; may be repeated
+    #[arg(long = "component", value_name = "NAME=PATH", required = true)]
+    components: Vec<Assignment>,
+    /// The namespace of all components, or of one; created when missing
+    #[arg(short, long = "namespace", value_name = "[COMPONENT=]NAMESPACE")]
+    namespaces: Vec<String>,
+    /// A values file for a component; later ones win
+    #[arg(short = 'f', long = "values", value_name = "COMPONENT=FILE")]
+    values: Vec<Assignment>,
+    /// One value for a component, as `helm --set` reads it
+    #[arg(long = "set", value_name = "COMPONENT.PATH=VALUE")]
+    set: Vec<ValueAssignment>,
+    /// One value for a component that stays a text whatever it looks like
+    #[arg(long = "set-string", value_name = "COMPONENT.PATH=VALUE")]
+    set_string: Vec<ValueAssignment>,
+    /// A component waits for another one to be ready
+    #[arg(long = "depends-on", value_name = "COMPONENT=OTHER")]
+    depends_on: Vec<Assignment>,
+    /// Take over existing objects that carry no label of ours
+    #[arg(long)]
+    pub(super) adopt: bool,
+    /// Wait until everything is ready; `--wait=false` returns once it is applied
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub(super) wait: bool,
+    /// How long the objects of one component may take to become ready
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(super) timeout: HumanDuration,
+    /// Show what would be done and change nothing
+    #[arg(long, conflicts_with = "delete")]
+    pub(super) plan: bool,
+    /// Remove the components instead, in reverse order
+    #[arg(long)]
+    pub(super) delete: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  evenkeel local --namespace shop --component web=./charts/web
+  evenkeel local --component db=./db --component web=./web --depends-on web=db --set web.replicas=2
+  evenkeel local --component web=./charts/web --plan
+  evenkeel local --component web=./charts/web --delete
+
+Exit status: 0 ready, 1 failed, 2 wrong usage.";
+
+/// `COMPONENT=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Assignment {
+    component: ComponentName,
+    value: String,
+}
+
+/// `COMPONENT.PATH=VALUE`, the part after the first dot being Helm's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ValueAssignment {
+    component: ComponentName,
+    expression: String,
+}
+
+/// One component as the arguments describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LocalComponent {
+    pub(super) name: ComponentName,
+    pub(super) path: String,
+    pub(super) namespace: Namespace,
+    pub(super) files: Vec<PathBuf>,
+    pub(super) set: Vec<String>,
+    pub(super) set_string: Vec<String>,
+    pub(super) depends_on: Vec<ComponentName>,
+}
+
+impl FromStr for Assignment {
+    type Err = WrongForm;
+
+    fn from_str(text: &str) -> Result<Self, WrongForm> {
+        let (component, value) = text.split_once('=').ok_or(WrongForm("expected COMPONENT=VALUE".to_owned()))?;
+        if value.is_empty() {
+            return Err(WrongForm(format!("nothing stands after {component}=")));
+        }
+        Ok(Self { component: component.parse().map_err(WrongForm::of)?, value: value.to_owned() })
+    }
+}
+
+impl FromStr for ValueAssignment {
+    type Err = WrongForm;
+
+    fn from_str(text: &str) -> Result<Self, WrongForm> {
+        let (component, expression) = text
+            .split_once('.')
+            .filter(|(component, expression)| !component.contains('=') && expression.contains('='))
+            .ok_or(WrongForm("expected COMPONENT.PATH=VALUE, like web.replicas=2".to_owned()))?;
+        Ok(Self { component: component.parse().map_err(WrongForm::of)?, expression: expression.to_owned() })
+    }
+}
+
+/// An argument that cannot be read.
+#[derive(Debug)]
+struct WrongForm(String);
+
+impl WrongForm {
+    fn of(error: evenkeel_core::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for WrongForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongForm {}
+
+impl Arguments {
+    /// The components, in the order given, with everything that other arguments say of them.
+    pub(super) fn components(&self) -> anyhow::Result<Vec<LocalComponent>> {
+        let (everywhere, namespaces) = self.namespaces()?;
+        let mut components: Vec<LocalComponent> = Vec::new();
+        for Assignment { component, value } in &self.components {
+            if components.iter().any(|other| other.name == *component) {
+                bail!("--component {component} is given twice");
+            }
+            components.push(LocalComponent {
+                name: component.clone(),
+                path: value.clone(),
+                namespace: namespaces.get(component).unwrap_or(&everywhere).clone(),
+                files: Vec::new(),
+                set: Vec::new(),
+                set_string: Vec::new(),
+                depends_on: Vec::new(),
+            });
+        }
+        for Assignment { component, value } in &self.values {
+            find(&mut components, component, "--values")?.files.push(PathBuf::from(value));
+        }
+        for ValueAssignment { component, expression } in &self.set {
+            find(&mut components, component, "--set")?.set.push(expression.clone());
+        }
+        for ValueAssignment { component, expression } in &self.set_string {
+            find(&mut components, component, "--set-string")?.set_string.push(expression.clone());
+        }
+        for Assignment { component, value } in &self.depends_on {
+            let other: ComponentName = value.parse().with_context(|| format!("--depends-on {component}={value}"))?;
+            find(&mut components, &other, "--depends-on")?;
+            find(&mut components, component, "--depends-on")?.depends_on.push(other);
+        }
+        for component in namespaces.keys() {
+            find(&mut components, component, "--namespace")?;
+        }
+        Ok(components)
+    }
+
+    /// The namespace of all components, and those of single ones.
+    fn namespaces(&self) -> anyhow::Result<(Namespace, BTreeMap<ComponentName, Namespace>)> {
+        let mut everywhere = None;
+        let mut single = BTreeMap::new();
+        for text in &self.namespaces {
+            match text.split_once('=') {
+                None => {
+                    if everywhere.replace(text.parse::<Namespace>()?).is_some() {
+                        bail!("--namespace is given twice for all components");
+                    }
+                }
+                Some((component, namespace)) => {
+                    let component: ComponentName = component.parse()?;
+                    if single.insert(component.clone(), namespace.parse()?).is_some() {
+                        bail!("--namespace is given twice for component {component}");
+                    }
+                }
+            }
+        }
+        Ok((everywhere.map_or_else(|| DEFAULT_NAMESPACE.parse(), Ok)?, single))
+    }
+}
+
+fn find<'a>(
+    components: &'a mut [LocalComponent],
+    name: &ComponentName,
+    flag: &str,
+) -> anyhow::Result<&'a mut LocalComponent> {
+    let known: Vec<_> = components.iter().map(|component| component.name.to_string()).collect();
+    components
+        .iter_mut()
+        .find(|component| component.name == *name)
+        .with_context(|| format!("{flag} names component {name}, which no --component gives: there are {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn components(arguments: &[&str]) -> anyhow::Result<Vec<LocalComponent>> {
+        let parsed = Command::try_parse_from([&["local"], arguments].concat())?;
+        parsed.arguments.components()
+    }
+
+    #[test]
+    fn arguments_find_their_component() {
+        let components = components(&[
+            "--component", "db=./db", "--component", "web=./web", "-n", "shop", "-n", "web=front",
+            "-f", "web=v.yaml", "--set", "web.a.b=1,c=2", "--set-string", "db.x=3", "--depends-on", "web=db",
+        ])
+        .expect("the arguments are right");
+        let [db, web] = components.as_slice() else { panic!("two components") };
+        assert_eq!((db.namespace.as_str(), web.namespace.as_str()), ("shop", "front"));
+        assert_eq!(web.files, [PathBuf::from("v.yaml")]);
+        assert_eq!((web.set.as_slice(), db.set_string.as_slice()), (&["a.b=1,c=2".to_owned()][..], &["x=3".to_owned()][..]));
+        assert_eq!(web.depends_on.iter().map(ComponentName::as_str).collect::<Vec<_>>(), ["db"]);
+    }
+
+    #[test]
+    fn what_names_no_component_is_refused() {
+        for arguments in [
+            &["--component", "web=./web", "--set", "replicas=2"][..],
+            &["--component", "web=./web", "--set", "db.replicas=2"],
+            &["--component", "web=./web", "-f", "v.yaml"],
+            &["--component", "web=./web", "--component", "web=./x"],
+            &["--component", "web=./web", "-n", "db=x"],
+            &["--component", "web=./web", "--depends-on", "web=db"],
+            &["--component", "./web"],
+            &["--component", "web="],
+            &[],
+        ] {
+            assert!(components(arguments).is_err(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn waiting_can_be_switched_off() {
+        let wait = |more: &[&str]| {
+            Command::try_parse_from([&["local", "--component", "a=b"], more].concat()).map(|parsed| parsed.arguments.wait)
+        };
+        assert_eq!(wait(&[]).ok(), Some(true));
+        assert_eq!(wait(&["--wait"]).ok(), Some(true));
+        assert_eq!(wait(&["--wait=false"]).ok(), Some(false));
+    }
+}

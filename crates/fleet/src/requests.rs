@@ -1,0 +1,327 @@
+//! What people and programs ask of the fleet: read a request, check it, hand it to the inventory. Work follows by
+//! itself: the inventory's signals wake the scheduler.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use evenkeel_api as api;
+use evenkeel_core::{
+    ClusterName, ClusterSpec, ConfigurationVersion, DeleteMode, DueReason, FieldError, ReconciliationId, Sensitive,
+};
+use evenkeel_inventory::{self as inventory, Change, ClusterFilter, Cursor, PageRequest, PutCluster, Signal};
+
+use crate::{Error, Fleet, views};
+
+/// How many rows a page has unless asked for otherwise.
+const PAGE_SIZE: u32 = 100;
+/// How many versions and runs a history shows, newest first.
+const HISTORY_SHOWN: u32 = 50;
+
+impl Fleet {
+    /// Registers a cluster or gives it a new configuration.
+    ///
+    /// # Errors
+    /// [`Error::NameMismatch`], [`Error::Invalid`], [`Error::Sources`], [`Error::Kubeconfig`], and what the inventory
+    /// refuses.
+    pub async fn put_cluster(
+        &self,
+        path: &ClusterName,
+        document: api::ClusterDocument,
+    ) -> Result<api::Accepted, Error> {
+        if document.spec.name != *path {
+            return Err(Error::NameMismatch { document: document.spec.name, path: path.clone() });
+        }
+        if let Some(kubeconfig) = &document.kubeconfig {
+            self.check_kubeconfig(kubeconfig).await?;
+        }
+        let stored = self.stored_spec(path).await?;
+        let spec = document.spec.unmasked(stored.as_ref())?;
+        spec.validate()?;
+        self.check_sources(&spec)?;
+        let put = PutCluster { id: None, spec, kubeconfig: document.kubeconfig, if_version: None };
+        let outcome = self.store().put_cluster(put).await?;
+        tracing::info!(cluster = path.as_str(), version = outcome.version.0, change = ?outcome.change, "accepted");
+        Ok(accepted(path, outcome))
+    }
+
+    /// Replaces a cluster's kubeconfig.
+    ///
+    /// # Errors
+    /// [`Error::Kubeconfig`], and what the inventory refuses.
+    pub async fn put_kubeconfig(
+        &self,
+        name: &ClusterName,
+        kubeconfig: Sensitive<String>,
+    ) -> Result<api::Accepted, Error> {
+        self.check_kubeconfig(&kubeconfig).await?;
+        let cluster = self.store().cluster_by_name(name).await?;
+        let outcome = self.store().put_kubeconfig(&cluster.id, kubeconfig).await?;
+        tracing::info!(cluster = name.as_str(), version = outcome.version.0, "accepted another kubeconfig");
+        Ok(accepted(name, outcome))
+    }
+
+    /// One cluster.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn cluster(&self, name: &ClusterName) -> Result<api::Cluster, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        let configuration = self.store().newest_configuration(&cluster.id).await?;
+        Ok(views::cluster(&cluster, &configuration.spec))
+    }
+
+    /// One page of clusters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a label filter without `=`, and what the inventory answers.
+    pub async fn clusters(&self, list: &api::ListClusters) -> Result<api::ClusterPage, Error> {
+        let mut filter = ClusterFilter {
+            state: list.state,
+            component: list.component.clone(),
+            tenant: list.tenant.clone(),
+            group: list.group.clone(),
+            ..ClusterFilter::default()
+        };
+        if let Some(label) = &list.label {
+            let (key, value) = label.split_once('=').ok_or_else(|| {
+                let problem = FieldError::new("label", format!("expected key=value, found {label:?}"));
+                evenkeel_core::Error::Spec(vec![problem])
+            })?;
+            filter.labels.insert(key.to_owned(), value.to_owned());
+        }
+        let limit = list.limit.unwrap_or(PAGE_SIZE);
+        let request = match list.after.as_deref().map(str::parse::<Cursor>) {
+            Some(Ok(cursor)) => PageRequest::after(cursor, limit),
+            None => PageRequest::first(limit),
+        };
+        let page = self.store().clusters(&filter, &request).await?;
+        warn_of(&page.failed);
+        Ok(api::ClusterPage {
+            items: page.items.into_iter().map(views::summary).collect(),
+            next: page.next.map(|cursor| cursor.to_string()),
+        })
+    }
+
+    /// How a cluster is.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn status(&self, name: &ClusterName) -> Result<api::ClusterStatus, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        let configuration = self.store().newest_configuration(&cluster.id).await?;
+        let graph = configuration.spec.validate()?;
+        let components = self.store().components(&cluster.id).await?;
+        warn_of(&components.failed);
+        let newest = self.store().reconciliations(&cluster.id, &PageRequest::first(1)).await?;
+        warn_of(&newest.failed);
+        Ok(views::status(cluster, &graph, components.items, newest.items.first()))
+    }
+
+    /// How a cluster is once that differs from `known`, or after `wait` as it is then.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn status_after(
+        &self,
+        name: &ClusterName,
+        known: &str,
+        wait: Duration,
+    ) -> Result<api::ClusterStatus, Error> {
+        // Subscribed before the first look, so that no change falls between the two.
+        let mut changed = self.store().signals().subscribe(Signal::ClusterChanged);
+        let mut settled = self.store().signals().subscribe(Signal::OperationSettled);
+        let mut ready = self.store().signals().subscribe(Signal::OperationReady);
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let status = self.status(name).await?;
+            if status.revision != known {
+                return Ok(status);
+            }
+            let signal = async {
+                tokio::select! {
+                    more = changed.changed() => more,
+                    more = settled.changed() => more,
+                    more = ready.changed() => more,
+                }
+            };
+            match tokio::time::timeout_at(deadline, signal).await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return Ok(status),
+            }
+        }
+    }
+
+    /// Makes a cluster due now.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn reconcile(&self, name: &ClusterName) -> Result<api::Accepted, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        self.store().make_due(&cluster.id, self.clock().now(), DueReason::Change).await?;
+        Ok(api::Accepted {
+            name: name.clone(),
+            id: cluster.id,
+            version: cluster.version,
+            change: api::AcceptedChange::Unchanged,
+        })
+    }
+
+    /// The newest configuration versions, newest first.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn configurations(&self, name: &ClusterName) -> Result<Vec<api::Configuration>, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        let page = self.store().configurations(&cluster.id, &PageRequest::first(HISTORY_SHOWN)).await?;
+        warn_of(&page.failed);
+        let mut configurations = Vec::with_capacity(page.items.len());
+        for summary in page.items {
+            let configuration = self.store().configuration(&cluster.id, summary.version).await?;
+            configurations.push(views::configuration(&configuration));
+        }
+        Ok(configurations)
+    }
+
+    /// One configuration version.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn configuration(
+        &self,
+        name: &ClusterName,
+        version: ConfigurationVersion,
+    ) -> Result<api::Configuration, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        Ok(views::configuration(&self.store().configuration(&cluster.id, version).await?))
+    }
+
+    /// Makes the components and labels of version `to` the newest version; the kubeconfig, tenant and group of today
+    /// stay.
+    ///
+    /// # Errors
+    /// [`Error::Rollback`], [`Error::Sources`], and what the inventory answers.
+    pub async fn rollback(&self, name: &ClusterName, to: ConfigurationVersion) -> Result<api::Accepted, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        let refused = |problem: &str| Error::Rollback { cluster: name.clone(), to, problem: problem.to_owned() };
+        if to >= cluster.version {
+            return Err(refused(if to == cluster.version { "it is the newest" } else { "there is no such version" }));
+        }
+        let old = match self.store().configuration(&cluster.id, to).await {
+            Err(inventory::Error::NotFound { .. }) => return Err(refused("there is no such version")),
+            old => old?,
+        };
+        let newest = self.store().newest_configuration(&cluster.id).await?;
+        let spec = ClusterSpec { components: old.spec.components, labels: old.spec.labels, ..newest.spec };
+        self.check_sources(&spec)?;
+        let put = PutCluster { if_version: Some(newest.version), ..PutCluster::new(spec) };
+        let outcome = self.store().put_cluster(put).await?;
+        tracing::info!(cluster = name.as_str(), version = outcome.version.0, from = to.0, "rolled back");
+        Ok(accepted(name, outcome))
+    }
+
+    /// Asks for a cluster to go.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn delete_cluster(&self, name: &ClusterName, mode: DeleteMode) -> Result<api::Accepted, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        self.store().request_deletion(&cluster.id, mode).await?;
+        tracing::info!(cluster = name.as_str(), mode = mode.as_str(), "deletion was asked for");
+        Ok(api::Accepted {
+            name: name.clone(),
+            id: cluster.id,
+            version: cluster.version,
+            change: api::AcceptedChange::Changed,
+        })
+    }
+
+    /// The newest runs of a cluster, newest first.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn reconciliations(&self, name: &ClusterName) -> Result<Vec<api::ReconciliationSummary>, Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        let page = self.store().reconciliations(&cluster.id, &PageRequest::first(HISTORY_SHOWN)).await?;
+        warn_of(&page.failed);
+        Ok(page.items.into_iter().map(views::reconciliation_summary).collect())
+    }
+
+    /// One run with its operations, their words and the objects they touched.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn reconciliation(&self, id: &ReconciliationId) -> Result<api::Reconciliation, Error> {
+        let run = self.store().reconciliation(id).await?;
+        let page = self.store().operations(id).await?;
+        warn_of(&page.failed);
+        let mut operations = Vec::with_capacity(page.items.len());
+        for operation in page.items {
+            let timeline = self.store().operation_timeline(&operation.id).await?;
+            let changes = self.store().operation_changes(&operation.id).await?;
+            operations.push(views::operation(operation, timeline, changes));
+        }
+        Ok(api::Reconciliation { summary: views::reconciliation_summary(run), operations })
+    }
+
+    /// Keeps an uploaded archive.
+    ///
+    /// # Errors
+    /// What the inventory answers; [`Error::Sources`] when it holds no chart.
+    pub async fn put_archive(&self, archive: Bytes) -> Result<api::Archive, Error> {
+        let size = archive.len() as u64;
+        self.sources().check_archive(archive.clone()).await.map_err(|error| {
+            Error::Sources(vec![FieldError::new("archive", error.to_string())])
+        })?;
+        let digest = self.store().put_archive(archive.into()).await?;
+        Ok(api::Archive { digest, size })
+    }
+
+    /// Refuses at once what could never be rendered: a directory outside the root, or none.
+    fn check_sources(&self, spec: &ClusterSpec) -> Result<(), Error> {
+        let errors: Vec<_> = spec
+            .components
+            .iter()
+            .enumerate()
+            .filter_map(|(index, component)| {
+                let error = self.sources().check(&component.source).err()?;
+                Some(FieldError::new(format!("components[{index}].source.{}", component.source.kind()), error.to_string()))
+            })
+            .collect();
+        if errors.is_empty() { Ok(()) } else { Err(Error::Sources(errors)) }
+    }
+
+    /// The newest specification of a live cluster of that name.
+    async fn stored_spec(&self, name: &ClusterName) -> Result<Option<ClusterSpec>, Error> {
+        let cluster = match self.store().cluster_by_name(name).await {
+            Ok(cluster) => cluster,
+            Err(inventory::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        match self.store().newest_configuration(&cluster.id).await {
+            Ok(configuration) => Ok(Some(configuration.spec)),
+            // A damaged row is replaced by what is being sent; only its masked secrets are lost.
+            Err(inventory::Error::Unreadable { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn accepted(name: &ClusterName, outcome: inventory::PutOutcome) -> api::Accepted {
+    api::Accepted {
+        name: name.clone(),
+        id: outcome.id,
+        version: outcome.version,
+        change: match outcome.change {
+            Change::Created => api::AcceptedChange::Created,
+            Change::Changed => api::AcceptedChange::Changed,
+            Change::Unchanged => api::AcceptedChange::Unchanged,
+        },
+    }
+}
+
+/// A row that cannot be read is named in the log and touches nothing else.
+pub(crate) fn warn_of(failed: &[inventory::RowFailure]) {
+    for failure in failed {
+        tracing::error!(row = failure.row, error = %failure.error, "a row cannot be read");
+    }
+}
