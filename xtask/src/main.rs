@@ -1,2 +1,57 @@
-//! Developer commands: set-up, tests, lint.
-fn main() {}
+//! Developer commands. `cargo xtask test` is all that a newcomer needs: it prepares the real servers and tools that
+//! tests run against, and runs the tests. `cargo xtask lint` checks what the compiler cannot.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool speaks to its user on standard output"
+)]
+
+mod lint;
+mod process;
+mod repository;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::repository::Repository;
+
+/// Developer commands of Evenkeel.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Prepare the real servers and tools that tests need, in a cache outside the repository.
+    Setup,
+    /// Prepare, then run all tests.
+    Test(test::Arguments),
+    /// Check formatting, lints, documentation, licences, and the rules of the house.
+    Lint(lint::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = Repository::find().and_then(|repository| match arguments.command {
+        Task::Setup => setup::run(),
+        Task::Test(arguments) => test::run(&repository, &arguments),
+        Task::Lint(arguments) => lint::run(&repository, &arguments),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -27,11 +27,12 @@ pub const HELM_VERSION: &str = "v4.3.1";
 pub const KUBECTL_VERSION: &str = "v1.37.1";
 
 /// Flags of `go build` for the control plane. `-mod=mod` resolves only what is compiled; `-p 2` keeps the peak at
-/// 3.2 GB of memory.
-pub const CONTROL_PLANE_BUILD_FLAGS: [&str; 4] = ["-mod=mod", "-trimpath", "-p", "2"];
+/// 3.2 GB of memory; without `-buildvcs=false` the checkout around it would be looked into.
+pub const CONTROL_PLANE_BUILD_FLAGS: [&str; 5] = ["-mod=mod", "-trimpath", "-buildvcs=false", "-p", "2"];
 
 /// Environment of that build. Without cgo the binary runs on any Linux; a high `GOGC` trades memory for a minute.
-pub const CONTROL_PLANE_BUILD_ENV: [(&str, &str); 2] = [("CGO_ENABLED", "0"), ("GOGC", "400")];
+pub const CONTROL_PLANE_BUILD_ENV: [(&str, &str); 3] =
+    [("CGO_ENABLED", "0"), ("GOGC", "400"), ("GOWORK", "off")];
 
 /// Linker flags: without the version stamp `/version` says `v0.0.0-master`, which breaks charts with a
 /// `kubeVersion`.
@@ -43,11 +44,12 @@ pub const CONTROL_PLANE_LDFLAGS: &str = "-s -w \
     -X k8s.io/component-base/version.gitCommit=0000000 \
     -X k8s.io/component-base/version.buildDate=2026-12-01T00:00:00Z";
 
-/// Sources of the control plane, as they were when this crate was compiled.
-const CONTROL_PLANE_SOURCES: [&str; 3] = [
-    include_str!("../../../tools/controlplane/go.mod"),
-    include_str!("../../../tools/controlplane/go.sum"),
-    include_str!("../../../tools/controlplane/main.go"),
+/// Sources of the control plane with their file names, as they were when this crate was compiled. Set-up builds
+/// these, so that what it builds is what it is looked for under.
+pub const CONTROL_PLANE_SOURCES: [(&str, &str); 3] = [
+    ("go.mod", include_str!("../../../tools/controlplane/go.mod")),
+    ("go.sum", include_str!("../../../tools/controlplane/go.sum")),
+    ("main.go", include_str!("../../../tools/controlplane/main.go")),
 ];
 
 /// Hexadecimal digits of the source digest in a folder's name.
@@ -70,6 +72,13 @@ impl Cache {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from)
         })
+    }
+
+    /// The cache in that folder, whatever the environment says.
+    pub fn at(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, Error> {
@@ -118,14 +127,13 @@ impl Cache {
 
 /// Version and digest of everything that decides what the control plane binary is.
 pub fn control_plane_key() -> String {
-    let mut digest = Sha256::new();
-    let flags = CONTROL_PLANE_BUILD_FLAGS.iter().copied();
+    let sources = CONTROL_PLANE_SOURCES.iter().map(|(_, text)| *text);
     let environment = CONTROL_PLANE_BUILD_ENV
         .iter()
         .flat_map(|(name, value)| [*name, *value]);
-    for part in CONTROL_PLANE_SOURCES
-        .into_iter()
-        .chain(flags)
+    let mut digest = Sha256::new();
+    for part in sources
+        .chain(CONTROL_PLANE_BUILD_FLAGS)
         .chain(environment)
         .chain([CONTROL_PLANE_LDFLAGS])
     {
