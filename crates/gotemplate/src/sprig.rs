@@ -2,17 +2,46 @@
 //!
 //! Each subject has its file and its table; a function is added by one line in the table of its subject.
 
+mod args;
+mod case;
+mod cast;
+mod decimal;
+mod defaults;
+mod dicts;
+mod encoding;
+mod hashes;
+mod lists;
+mod math;
+mod merge;
+mod paths;
+mod random;
+mod reflect;
 mod regex;
+mod semver;
+mod split;
+mod strings;
 
+pub(crate) use encoding::base64_text;
 pub(crate) use regex::RegexCache;
 
 use crate::function::Native;
 
 /// Tables of all subjects.
-pub(crate) static TABLES: &[&[Native]] = &[];
-
-/// Standard base64, as JSON writes byte slices.
-pub(crate) fn base64_text(bytes: &[u8]) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
+pub(crate) static TABLES: &[&[Native]] = &[
+    case::TABLE,
+    cast::TABLE,
+    defaults::TABLE,
+    dicts::TABLE,
+    encoding::TABLE,
+    hashes::TABLE,
+    lists::TABLE,
+    math::TABLE,
+    merge::TABLE,
+    paths::TABLE,
+    random::TABLE,
+    reflect::TABLE,
+    regex::TABLE,
+    semver::TABLE,
+    split::TABLE,
+    strings::TABLE,
+];
