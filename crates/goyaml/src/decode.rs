@@ -10,9 +10,9 @@ mod go_syntax;
 
 pub(crate) use go_syntax::{push_quoted, push_quoted_char};
 
-/// Deepest nesting of a value that this crate makes. Go stops at 10,000 with the same message; values here are walked
-/// by recursion, also by their owners, on threads with small stacks, and no real document comes near.
-pub(crate) const MAX_DEPTH: usize = 1_000;
+/// Deepest nesting of a value that this crate reads or writes. Go stops at 10,000 with the same message; values here
+/// are walked by recursion, also by their owners, on threads with small stacks, and no real document comes near.
+pub const MAX_DEPTH: usize = 300;
 
 /// What Go says of too deep a value.
 pub(crate) const TOO_DEEP: &str = "exceeded max depth";

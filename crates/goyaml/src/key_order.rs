@@ -2,30 +2,13 @@
 
 use std::cmp::Ordering;
 
-use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
-
 use crate::resolve::Dialect;
+use crate::unicode::{is_digit, is_letter};
 
 /// Key order of yaml.v2 (`toYaml`): runs of digits by their number, letters after digits and punctuation, else by
 /// code point. `"1" "1.5" "2" "10"`, `a1 a01 a2 a10`, `A B Z9 Z10 a a-b a.b a_b`.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
     compare(a, b, Dialect::V2)
-}
-
-fn is_letter(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_alphabetic()
-    } else {
-        c.general_category_group() == GeneralCategoryGroup::Letter
-    }
-}
-
-fn is_digit(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_digit()
-    } else {
-        c.general_category() == GeneralCategory::DecimalNumber
-    }
 }
 
 /// The number of a run of digits (wrapping as Go's `int64` does) and how many characters it has.
@@ -81,8 +64,9 @@ pub(crate) fn compare(a: &str, b: &str, dialect: Dialect) -> Ordering {
         .then(ca.cmp(&cb))
 }
 
-/// Sorts by an order that need not be a total one (Go's is not for very long runs of digits), which the standard
-/// library's sort may refuse by a panic. Merges from the bottom up; entries of nearly all maps are few.
+/// Sorts by an order that need not be a total one, which the standard library's sort may refuse by a panic. Go's is not:
+/// `29` < `2z` < `9z` < `29`. Go's own output is random for such keys (it sorts from a random order); here equal maps give
+/// equal text. Merges from the bottom up; entries of nearly all maps are few.
 pub(crate) fn sort<T: Copy>(items: &mut Vec<T>, order: impl Fn(&T, &T) -> Ordering) {
     let mut width = 1;
     let mut merged = Vec::with_capacity(items.len());

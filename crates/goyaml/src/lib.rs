@@ -18,8 +18,10 @@ mod parser;
 mod read;
 mod resolve;
 mod scanner;
+mod unicode;
 mod value;
 
+pub use decode::MAX_DEPTH;
 pub use emit::{to_yaml, to_yaml_pretty, try_to_yaml};
 pub use error::Error;
 pub use json::read::{from_json, from_json_list, from_json_map};
@@ -27,4 +29,5 @@ pub use json::{JsonStyle, replace_invalid_utf8, to_json, try_to_json};
 pub use key_order::natural_order;
 pub use number::format_json_float;
 pub use read::{YamlDocument, from_yaml, from_yaml_documents, from_yaml_list, from_yaml_map};
+pub use unicode::is_print;
 pub use value::{Map, Numbers, Value};

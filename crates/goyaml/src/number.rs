@@ -17,6 +17,9 @@ const JSON_MIN_FIXED: f64 = 1e-6;
 /// Absolute values from this one on are printed with an exponent in JSON (ECMAScript's rule).
 const JSON_MAX_FIXED: f64 = 1e21;
 
+/// Whole floats below this one are exact, their digits the shortest.
+const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
+
 /// The shortest decimal digits that read back as the same float: `0.d1d2d3... * 10^point`.
 struct Shortest {
     digits: [u8; MAX_DIGITS],
@@ -32,6 +35,32 @@ struct Collector {
     in_exponent: bool,
     exponent: i32,
     exponent_negative: bool,
+}
+
+impl Collector {
+    fn collect(text: std::fmt::Arguments<'_>) -> Shortest {
+        let mut collector = Collector {
+            shortest: Shortest {
+                digits: [0; MAX_DIGITS],
+                len: 0,
+                point: 0,
+                negative: false,
+            },
+            in_exponent: false,
+            exponent: 0,
+            exponent_negative: false,
+        };
+        // Writing into the collector cannot fail.
+        let _ = collector.write_fmt(text);
+        let exponent = if collector.exponent_negative {
+            -collector.exponent
+        } else {
+            collector.exponent
+        };
+        let mut shortest = collector.shortest;
+        shortest.point = exponent + 1;
+        shortest
+    }
 }
 
 impl std::fmt::Write for Collector {
@@ -55,28 +84,26 @@ impl std::fmt::Write for Collector {
     }
 }
 
+/// From this many digits on, two shortest forms can be equally near.
+const TIE_DIGITS: usize = 6;
+
 impl Shortest {
-    fn of(value: impl std::fmt::LowerExp) -> Self {
-        let mut collector = Collector {
-            shortest: Shortest {
-                digits: [0; MAX_DIGITS],
-                len: 0,
-                point: 0,
-                negative: false,
-            },
-            in_exponent: false,
-            exponent: 0,
-            exponent_negative: false,
-        };
-        // Writing into the collector cannot fail.
-        let _ = write!(collector, "{value:e}");
-        let exponent = if collector.exponent_negative {
-            -collector.exponent
-        } else {
-            collector.exponent
-        };
-        let mut shortest = collector.shortest;
-        shortest.point = exponent + 1;
+    fn of<F>(value: F) -> Self
+    where
+        F: std::fmt::LowerExp + std::str::FromStr + PartialEq + Copy,
+    {
+        let shortest = Collector::collect(format_args!("{value:e}"));
+        if shortest.len < TIE_DIGITS {
+            return shortest;
+        }
+        // Of two equally near forms Go takes the even one, Rust's shortest form the larger: 1844674407370955.25.
+        let precision = shortest.len - 1;
+        let nearest = Collector::collect(format_args!("{value:.precision$e}"));
+        if nearest.digits() != shortest.digits()
+            && format!("{value:.precision$e}").parse::<F>().ok() == Some(value)
+        {
+            return nearest;
+        }
         shortest
     }
 
@@ -177,6 +204,11 @@ pub(crate) fn push_json(out: &mut String, value: f64) {
     let abs = value.abs();
     if value == 0.0 {
         push_zero(out, value.is_sign_negative());
+    } else if value.fract() == 0.0 && abs < EXACT_INTEGERS {
+        #[allow(clippy::cast_possible_truncation)]
+        let whole = value as i64;
+        // Writing into a string cannot fail.
+        let _ = write!(out, "{whole}");
     } else if (JSON_MIN_FIXED..JSON_MAX_FIXED).contains(&abs) {
         Shortest::of(value).push_fixed(out);
     } else {

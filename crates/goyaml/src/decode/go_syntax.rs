@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::base64;
 use crate::document::{Document, NodeId, NodeKind};
 use crate::number;
 use crate::resolve::{Dialect, Resolved, Tagged, resolve, resolve_tagged};
+use crate::unicode::is_print;
 
 /// Longest message part; go-yaml has no limit, but a message is for people.
 const MAX_LENGTH: usize = 4_096;
@@ -82,7 +84,8 @@ fn push_scalar(out: &mut String, text: &str, tag: &str, implicit: bool, nested: 
     } else {
         match resolve_tagged(text, tag, Dialect::V2) {
             Ok(Tagged::Value(resolved)) => resolved,
-            Ok(Tagged::Binary) | Err(_) => Resolved::String,
+            Ok(Tagged::Binary) => return push_quoted(out, &base64::decode(text).unwrap_or_default()),
+            Err(_) => Resolved::String,
         }
     };
     // Writing into a string cannot fail.
@@ -100,17 +103,23 @@ fn push_scalar(out: &mut String, text: &str, tag: &str, implicit: bool, nested: 
         }
         Resolved::Float(f) => write!(out, "{}", number::non_finite_name(f)),
         Resolved::Timestamp | Resolved::String => {
-            push_quoted(out, text);
+            push_quoted(out, text.as_bytes());
             Ok(())
         }
     };
 }
 
 /// Go's `strconv.Quote`.
-pub(crate) fn push_quoted(out: &mut String, text: &str) {
+pub(crate) fn push_quoted(out: &mut String, bytes: &[u8]) {
     out.push('"');
-    for c in text.chars() {
-        push_quoted_char(out, c, '"');
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            push_quoted_char(out, c, '"');
+        }
+        for byte in chunk.invalid() {
+            // Writing into a string cannot fail.
+            let _ = write!(out, "\\x{byte:02x}");
+        }
     }
     out.push('"');
 }
@@ -147,17 +156,4 @@ pub(crate) fn push_quoted_char(out: &mut String, c: char, quote: char) {
         }
     };
     out.push_str(escape);
-}
-
-/// Go's `strconv.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII blank.
-fn is_print(c: char) -> bool {
-    // Rust's debug form escapes what is not printable, and grapheme extenders, which Go prints.
-    c == ' '
-        || (!c.is_whitespace() && !c.is_control() && !c.escape_debug().to_string().starts_with("\\u"))
-        || is_mark(c)
-}
-
-/// Combining marks in the blocks that hold nearly all of them.
-fn is_mark(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }

@@ -2,7 +2,7 @@
 
 use crate::decode::{MAX_DEPTH, TOO_DEEP};
 use crate::json::{exact_number, replace_invalid_utf8};
-use crate::{Error, Map, Numbers, Value, number};
+use crate::{Error, Map, Numbers, Value, number, unicode};
 
 /// What to do with an escape that is cut off.
 const UNEXPECTED_END: &str = "unexpected end of JSON input";
@@ -367,12 +367,12 @@ impl Reader<'_> {
     /// Shows `length` bytes of the escape here, or what there is of it.
     fn invalid_escape(&self, length: usize) -> Error {
         let rest = self.text.get(self.position..).unwrap_or(&[]);
-        let what = replace_invalid_utf8(rest.get(..length).unwrap_or(rest));
-        let strange =
-            |c: char| c == '`' || c == char::REPLACEMENT_CHARACTER || c.is_whitespace() || c.is_control();
+        let bytes = rest.get(..length).unwrap_or(rest);
+        let what = replace_invalid_utf8(bytes);
+        let strange = |c: char| matches!(c, '`' | ' ' | char::REPLACEMENT_CHARACTER) || !unicode::is_print(c);
         if what.contains(strange) {
             let mut quoted = String::new();
-            crate::decode::push_quoted(&mut quoted, &what);
+            crate::decode::push_quoted(&mut quoted, bytes);
             Error::json(format!("invalid escape sequence {quoted} in string"))
         } else {
             Error::json(format!("invalid escape sequence `{what}` in string"))

@@ -41,6 +41,24 @@ fn json_form_switches_at_1e_minus_6_and_1e21() {
 }
 
 #[test]
+fn of_two_equally_near_forms_the_even_one() {
+    assert_eq!(
+        format_json_float(1_844_674_407_370_955_f64 + 0.25),
+        "1844674407370955.2"
+    );
+    assert_eq!(
+        format_json_float(1_844_674_407_370_955_f64 + 0.75),
+        "1844674407370955.8"
+    );
+    assert_eq!(format_json_float(9_007_199_254_740_993.0), "9007199254740992");
+    assert_eq!(format_json_float(5e-324), "5e-324");
+    assert_eq!(
+        format_json_float(1.797_693_134_862_315_7e308),
+        "1.7976931348623157e+308"
+    );
+}
+
+#[test]
 fn integers_follow_go_prefixes() {
     assert_eq!(parse_int("0777"), Some(511));
     assert_eq!(parse_int("0o17"), Some(15));

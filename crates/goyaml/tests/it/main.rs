@@ -2,3 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod helm_tables;
+mod limits;
+mod properties;
+mod reading;
