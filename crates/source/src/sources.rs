@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use evenkeel_chart::Chart;
 use evenkeel_core::{Clock, Digest, SourceRef};
+use evenkeel_telemetry::Tasks;
 
 use crate::cache::Cache;
 use crate::directory::{Listing, list};
@@ -34,6 +35,7 @@ pub struct Sources {
     directories: DirectoryPolicy,
     archives: Arc<dyn Archives>,
     clock: Arc<dyn Clock>,
+    tasks: Tasks,
     charts: Cache<Digest, Chart>,
     stamps: Cache<PathBuf, Stamped>,
 }
@@ -53,12 +55,18 @@ impl fmt::Debug for Sources {
 }
 
 impl Sources {
-    /// Sources with the given policy and store of archives.
-    pub fn new(directories: DirectoryPolicy, archives: Arc<dyn Archives>, clock: Arc<dyn Clock>) -> Self {
+    /// Sources with the given policy and store of archives; reading and parsing runs on the blocking threads of `tasks`.
+    pub fn new(
+        directories: DirectoryPolicy,
+        archives: Arc<dyn Archives>,
+        clock: Arc<dyn Clock>,
+        tasks: Tasks,
+    ) -> Self {
         Self {
             directories,
             archives,
             clock,
+            tasks,
             charts: Cache::new(CHARTS_KEPT),
             stamps: Cache::new(CHARTS_KEPT),
         }
@@ -72,7 +80,7 @@ impl Sources {
         match source {
             SourceRef::Directory { path } => {
                 let (this, path) = (Arc::clone(self), path.clone());
-                blocking(path.clone(), move || this.directory(&path)).await
+                self.blocking(path.clone(), move || this.directory(&path)).await
             }
             SourceRef::Archive { digest } => self.archive(digest).await,
         }
@@ -102,7 +110,7 @@ impl Sources {
     /// [`Error::Chart`].
     pub async fn check_archive(&self, archive: Bytes) -> Result<(), Error> {
         let digest = Digest::of(&archive);
-        let chart = parse_archive(&digest, archive).await?;
+        let chart = self.parse_archive(&digest, archive).await?;
         self.charts.insert(digest, chart);
         Ok(())
     }
@@ -148,15 +156,33 @@ impl Sources {
                 found,
             });
         }
+        // Kept under the archive's digest; one of the same files in a directory has the digest of its files.
+        Ok(self
+            .charts
+            .insert(*digest, self.parse_archive(digest, bytes).await?))
+    }
+
+    async fn parse_archive(&self, digest: &Digest, archive: Bytes) -> Result<Arc<Chart>, Error> {
         let name = format!("archive {}", digest.short());
-        let chart = blocking(name.clone(), move || {
-            Chart::from_archive(&bytes).map_err(|source| Error::Chart {
+        self.blocking(name.clone(), move || {
+            let chart = Chart::from_archive(&archive);
+            chart.map(Arc::new).map_err(|source| Error::Chart {
                 name,
                 source: Box::new(source),
             })
-        });
-        // Kept under the archive's digest; one of the same files in a directory has the digest of its files.
-        Ok(self.charts.insert(*digest, Arc::new(chart.await?)))
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        name: String,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.tasks
+            .blocking("read a source", work)
+            .await
+            .unwrap_or(Err(Error::Cancelled(name)))
     }
 
     /// The directory itself and what its links may not leave.
@@ -195,28 +221,6 @@ impl Sources {
             .newest()
             .is_none_or(|newest| now.duration_since(newest).is_ok_and(|age| age > STAMP_SETTLES))
     }
-}
-
-async fn parse_archive(digest: &Digest, archive: Bytes) -> Result<Arc<Chart>, Error> {
-    let name = format!("archive {}", digest.short());
-    blocking(name.clone(), move || {
-        let chart = Chart::from_archive(&archive);
-        chart.map(Arc::new).map_err(|source| Error::Chart {
-            name,
-            source: Box::new(source),
-        })
-    })
-    .await
-}
-
-/// Runs `work` where it may block.
-async fn blocking<T: Send + 'static>(
-    name: String,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or(Err(Error::Cancelled(name)))
 }
 
 #[cfg(test)]

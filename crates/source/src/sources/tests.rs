@@ -45,7 +45,12 @@ impl Place {
             Timestamp::try_from(std::fs::metadata(self.root.path()).unwrap().modified().unwrap()).unwrap();
         let clock = ManualClock::new(now + SignedDuration::from_hours(1));
         let policy = DirectoryPolicy::Below(self.root.path().to_owned());
-        Arc::new(Sources::new(policy, Arc::new(crate::NoArchives), Arc::new(clock)))
+        Arc::new(Sources::new(
+            policy,
+            Arc::new(crate::NoArchives),
+            Arc::new(clock),
+            Tasks::new(),
+        ))
     }
 }
 
@@ -109,6 +114,7 @@ async fn without_a_root_directories_are_refused() {
         DirectoryPolicy::Refused,
         Arc::new(crate::NoArchives),
         clock,
+        Tasks::new(),
     ));
     let refused = sources.check(&directory("charts/web"));
     assert!(refused.is_err_and(|error| error.to_string().contains("--source-root")));
@@ -142,7 +148,12 @@ async fn archives_are_checked_against_their_digest() {
     let (good, bad) = (Digest::of(&archive), Digest::of("other"));
     let store = Fixed([(good, archive.clone()), (bad, archive)].into());
     let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
-    let sources = Arc::new(Sources::new(DirectoryPolicy::Refused, Arc::new(store), clock));
+    let sources = Arc::new(Sources::new(
+        DirectoryPolicy::Refused,
+        Arc::new(store),
+        clock,
+        Tasks::new(),
+    ));
 
     let chart = sources.chart(&SourceRef::Archive { digest: good }).await.unwrap();
     assert_eq!(chart.metadata().name, "web");
