@@ -22,7 +22,7 @@ pub trait Runtime: Send + Sync {
 /// A [`Runtime`] made of three functions, so that a caller needs no type of its own for it.
 ///
 /// With the runtime of `evenkeel-telemetry` this is
-/// `RuntimeFns::new(move || clock.now(), time::elapsed, |d| Box::pin(time::sleep(d)))`.
+/// `RuntimeFns::new(time::now, time::elapsed, time::sleep)`.
 pub struct RuntimeFns<N, E, S> {
     now: N,
     elapsed: E,
@@ -41,7 +41,9 @@ pub trait Cancel: Send + Sync {
     }
 }
 
-/// A [`Cancel`] made of two functions: one to ask, one to wait.
+/// A [`Cancel`] made of two functions: one to ask, one to wait. With a cancellation token this is
+/// `CancelFns::new(move || asked.is_cancelled(), move || Box::pin(awaited.clone().cancelled_owned()))`, where both
+/// are clones of it.
 pub struct CancelFns<A, W> {
     ask: A,
     wait: W,

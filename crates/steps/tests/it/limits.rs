@@ -8,7 +8,7 @@ use evenkeel_steps::{
     Budget, CancelFns, Conclusion, Failure, FailureClass, Observer, Outcome, Pass, Pipeline, Report, Spec,
     StepSpan, step,
 };
-use tokio::sync::watch;
+use evenkeel_telemetry::CancellationToken;
 
 use crate::support::{Frame, after, endings, options, run, run_frame, secs};
 
@@ -133,34 +133,26 @@ async fn steps_that_never_wait_meet_the_budget_too() {
     assert!(report.requeue().is_some());
 }
 
-/// A cancel sign and the switch for it.
-fn switch() -> (watch::Sender<bool>, impl evenkeel_steps::Cancel) {
-    let (sender, receiver) = watch::channel(false);
-    let asked = receiver.clone();
+/// A cancel sign and the switch for it, wired as callers do.
+fn switch() -> (CancellationToken, impl evenkeel_steps::Cancel) {
+    let token = CancellationToken::new();
+    let (asked, awaited) = (token.clone(), token.clone());
     let cancel = CancelFns::new(
-        move || *asked.borrow(),
-        move || {
-            let mut receiver = receiver.clone();
-            Box::pin(async move {
-                // An error means that the switch is gone: never cancelled.
-                if receiver.wait_for(|on| *on).await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            })
-        },
+        move || asked.is_cancelled(),
+        move || Box::pin(awaited.clone().cancelled_owned()),
     );
-    (sender, cancel)
+    (token, cancel)
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancellation_lets_the_running_step_end_and_starts_no_other() {
-    let (sender, cancel) = switch();
+    let (token, cancel) = switch();
     let pipeline = chain();
     let frame = Frame::of(());
     let pass = run_frame(&pipeline, &frame, options().cancel(cancel));
     let flip = async {
         tokio::time::sleep(secs(4)).await;
-        sender.send_replace(true);
+        token.cancel();
     };
     let (report, ()) = tokio::join!(pass, flip);
     assert_eq!(
@@ -180,12 +172,12 @@ async fn cancellation_lets_the_running_step_end_and_starts_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn after_the_grace_a_running_step_is_dropped() {
-    let (sender, cancel) = switch();
+    let (token, cancel) = switch();
     let (pipeline, frame) = (chain(), Frame::of(()));
     let pass = run_frame(&pipeline, &frame, options().cancel(cancel).cancel_grace(secs(2)));
     let flip = async {
         tokio::time::sleep(secs(4)).await;
-        sender.send_replace(true);
+        token.cancel();
     };
     let (report, ()) = tokio::join!(pass, flip);
     assert_eq!(
@@ -207,7 +199,7 @@ async fn a_pass_cancelled_before_it_begins_only_publishes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_sees_the_sign_stops_at_its_own_boundary() {
-    let (sender, cancel) = switch();
+    let (token, cancel) = switch();
     let pipeline = Pipeline::builder("objects")
         .step(step::<()>("apply").act(|cx, ()| async move {
             for n in 0..10 {
@@ -224,7 +216,7 @@ async fn a_step_that_sees_the_sign_stops_at_its_own_boundary() {
     let pass = run_frame(&pipeline, &frame, options().cancel(cancel));
     let flip = async {
         tokio::time::sleep(std::time::Duration::from_millis(2500)).await;
-        sender.send_replace(true);
+        token.cancel();
     };
     let (report, ()) = tokio::join!(pass, flip);
     assert_eq!(endings(&report), ["apply stopped: stopped after 3 of 10 objects"]);
@@ -312,13 +304,12 @@ async fn gathering_cannot_hang() {
     assert_eq!(report.duration, evenkeel_steps::DEFAULT_GATHER_TIMEOUT);
     assert_eq!(report.conclusion(), Conclusion::Failed);
 
-    let (sender, cancel) = switch();
-    sender.send_replace(false);
+    let (token, cancel) = switch();
     let pipeline = chain();
     let pass = pipeline.run(&Hangs, options().cancel(cancel).cancel_grace(secs(1)));
     let flip = async {
         tokio::time::sleep(secs(4)).await;
-        sender.send_replace(true);
+        token.cancel();
     };
     let (report, ()) = tokio::join!(pass, flip);
     assert_eq!(

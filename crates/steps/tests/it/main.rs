@@ -7,4 +7,5 @@ mod frame;
 mod limits;
 mod properties;
 mod running;
+mod spans;
 mod support;
