@@ -44,10 +44,10 @@ enum Check {
     Pure,
     /// Every dependency is used.
     Dead,
-    /// Licences, banned crates and sources are as deny.toml says.
-    Deny,
     /// rustfmt has nothing to change.
     Fmt,
+    /// Licences, banned crates and sources are as deny.toml says.
+    Deny,
     /// clippy has nothing to say.
     Clippy,
     /// The documentation is complete, and its links lead somewhere.
@@ -172,7 +172,7 @@ impl<'a> House<'a> {
             Check::Arrows => arrows::check(&self.metadata).into(),
             Check::Pure => pure::check(self.repository, &self.metadata, &self.sources)?.into(),
             Check::Dead => dead::check(&self.metadata, &self.sources)?.into(),
-            Check::Deny => deny::check(self.repository, &self.metadata)?,
+            Check::Deny => deny::check(self.repository)?.into(),
             Check::Fmt => cargo::fmt(self.repository)?.into(),
             Check::Clippy => cargo::clippy(self.repository)?.into(),
             Check::Doc => cargo::doc(self.repository)?.into(),

@@ -43,7 +43,7 @@ enum Task {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = Repository::find().and_then(|repository| match arguments.command {
-        Task::Setup => setup::run(),
+        Task::Setup => setup::run().map(drop),
         Task::Test(arguments) => test::run(&repository, &arguments),
         Task::Lint(arguments) => lint::run(&repository, &arguments),
     });

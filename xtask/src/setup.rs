@@ -3,6 +3,7 @@
 //! What is there already costs nothing but a look. What is not is made aside and renamed into place, under a lock, so
 //! that runs side by side neither disturb each other nor see half a part.
 
+pub(crate) mod cargo_deny;
 mod control_plane;
 mod helm;
 mod postgres;
@@ -14,8 +15,12 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use evenkeel_realparts::Cache;
 
-/// Runs the command: all parts are tried, and what could not be prepared is told at the end.
-pub(crate) fn run() -> Result<()> {
+/// Start of the names of folders in which parts are made.
+const ASIDE: &str = "part-";
+
+/// Runs the command: all parts are tried, and what could not be prepared is told at the end. Gives back where they
+/// are.
+pub(crate) fn run() -> Result<Cache> {
     let cache = Cache::open()?;
     println!("real parts, in {}:", cache.root().display());
     let results = [
@@ -34,7 +39,7 @@ pub(crate) fn run() -> Result<()> {
             failures.join("\n\n")
         );
     }
-    Ok(())
+    Ok(cache)
 }
 
 /// Says how a part is. The name is padded so that the rest lines up.
@@ -72,6 +77,7 @@ fn install(cache: &Cache, part: &str, file: &Path, make: impl FnOnce(&Path) -> R
     let started = Instant::now();
     let build = cache.build();
     std::fs::create_dir_all(&build).with_context(|| format!("cannot create {}", build.display()))?;
+    remove_leftovers(&build).with_context(|| format!("cannot clean {}", build.display()))?;
     let aside = tempfile::Builder::new()
         .prefix("part-")
         .tempdir_in(&build)
@@ -83,6 +89,17 @@ fn install(cache: &Cache, part: &str, file: &Path, make: impl FnOnce(&Path) -> R
         bail!("{part} was prepared, but there is no {}", file.display());
     }
     report(part, &format!("prepared in {} s", started.elapsed().as_secs()));
+    Ok(())
+}
+
+/// What an interrupted run left. The lock is held, so no other run is at work.
+fn remove_leftovers(build: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(build)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(ASIDE) {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
     Ok(())
 }
 
@@ -124,6 +141,7 @@ mod tests {
     #[test]
     fn a_failure_leaves_nothing_and_half_a_part_is_replaced() {
         let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("build/part-interrupted")).unwrap();
         let (result, file) = install_sample(root.path(), |folder| {
             std::fs::write(folder.join("sample"), "half")?;
             bail!("no network")

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> {
-    setup::run()?;
+    let cache = setup::run()?;
 
     let started = Instant::now();
     let mut command = cargo(repository);
@@ -39,6 +39,8 @@ pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> 
     if !arguments.runner.is_empty() {
         command.arg("--").args(&arguments.runner);
     }
+    // A relative path would mean another folder to each test: they run in the folders of their crates.
+    command.env("EVENKEEL_CACHE", cache.root());
     // A snapshot that differs is a failure here, not a file to look at later.
     command.env("INSTA_UPDATE", "no");
     let line = describe(&command);

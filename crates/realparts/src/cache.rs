@@ -5,7 +5,7 @@
 //! ├── controlplane/v1.37.2-<digest of its sources and flags>/controlplane
 //! ├── helm/v4.3.1/helm
 //! ├── kubectl/v1.37.1/kubectl
-//! ├── tools/<name>-<version>/…        cargo tools
+//! ├── tools/<name>-<version>/<name>    tools of the lint
 //! ├── build/                          used while something is built, removed afterwards
 //! └── lock                            held by the one set-up that may write
 //! ```
@@ -112,6 +112,14 @@ impl Cache {
     /// The `kubectl` binary.
     pub fn kubectl(&self) -> PathBuf {
         self.root.join("kubectl").join(KUBECTL_VERSION).join("kubectl")
+    }
+
+    /// A tool of that name and version.
+    pub fn tool(&self, name: &str, version: &str) -> PathBuf {
+        self.root
+            .join("tools")
+            .join(format!("{name}-{version}"))
+            .join(name)
     }
 
     /// Where parts are made before they are renamed into place.

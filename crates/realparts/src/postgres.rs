@@ -43,8 +43,7 @@ impl Postgres {
     }
 
     fn start_on(binaries: &Path, port: u16) -> Result<Self, Error> {
-        let user = unprivileged_user()?;
-        let folder = instance_folder(user)?;
+        let (folder, user) = instance_folder()?;
         let data = folder.join("data");
         initdb(binaries, &folder, &data, user)?;
 
@@ -97,8 +96,11 @@ impl Postgres {
     }
 }
 
-/// A new folder for one server inside one for its instance, owned by the user that will run in it.
-fn instance_folder(user: Option<(u32, u32)>) -> Result<PathBuf, Error> {
+/// A new folder for one server inside one for its instance, and the user that it belongs to and that shall run in it:
+/// none but our own, unless we are root.
+fn instance_folder() -> Result<(PathBuf, Option<(u32, u32)>), Error> {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+
     let doing = "create a temporary folder for PostgreSQL";
     let instance = tempfile::Builder::new()
         .prefix("ek-pg-")
@@ -106,14 +108,17 @@ fn instance_folder(user: Option<(u32, u32)>) -> Result<PathBuf, Error> {
         .map_err(Error::io(doing))?;
     let folder = instance.path().join("server");
     std::fs::create_dir(&folder).map_err(Error::io(doing))?;
+    // What we create is ours: the portable way to ask who we are.
+    let is_root = folder.metadata().map_err(Error::io(doing))?.uid() == 0;
+    let user = if is_root { Some(unprivileged_user()?) } else { None };
     if let Some((user, group)) = user {
         for path in [instance.path(), &folder] {
-            std::os::unix::fs::chown(path, Some(user), Some(group)).map_err(Error::io(doing))?;
+            chown(path, Some(user), Some(group)).map_err(Error::io(doing))?;
         }
     }
-    // From here on the supervisor removes both.
+    // From here on the watcher of the server removes both.
     let _ = instance.keep();
-    Ok(folder)
+    Ok((folder, user))
 }
 
 fn initdb(binaries: &Path, folder: &Path, data: &Path, user: Option<(u32, u32)>) -> Result<(), Error> {
@@ -149,21 +154,12 @@ fn initdb(binaries: &Path, folder: &Path, data: &Path, user: Option<(u32, u32)>)
     Err(error)
 }
 
-/// User and group to run as: nobody else's than our own, unless we are root, as which PostgreSQL refuses to run.
-fn unprivileged_user() -> Result<Option<(u32, u32)>, Error> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    let me = std::fs::metadata("/proc/self")
-        .map_err(Error::io("read /proc/self"))?
-        .uid();
-    if me != 0 {
-        return Ok(None);
-    }
+/// User and group to run as in root's stead, as which PostgreSQL refuses to run.
+fn unprivileged_user() -> Result<(u32, u32), Error> {
     let passwd = std::fs::read_to_string("/etc/passwd").map_err(Error::io("read /etc/passwd"))?;
     ["postgres", "nobody"]
         .iter()
         .find_map(|name| user_in(&passwd, name))
-        .map(Some)
         .ok_or(Error::NoUnprivilegedUser)
 }
 

@@ -27,12 +27,6 @@ pub(super) struct Package {
     pub(super) name: String,
     #[serde(default)]
     pub(super) version: String,
-    /// SPDX expression.
-    #[serde(default)]
-    pub(super) license: Option<String>,
-    /// Where it comes from; None for a path.
-    #[serde(default)]
-    pub(super) source: Option<String>,
     #[serde(default)]
     pub(super) manifest_path: PathBuf,
     #[serde(default)]

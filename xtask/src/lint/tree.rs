@@ -18,23 +18,21 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Everything that the workspace, with its tests, is made of on these platforms.
-    pub(super) fn of_workspace(repository: &Repository, platforms: &[String]) -> Result<Self> {
-        let mut tree = Self::default();
-        for platform in platforms {
-            let arguments = ["--workspace", "--edges", "normal,build,dev", "--target", platform];
-            tree.extend(&print(repository, &arguments)?);
-        }
-        Ok(tree)
-    }
-
     /// Everything that one crate, without its tests, is made of here.
     pub(super) fn of_crate(repository: &Repository, name: &str) -> Result<Self> {
+        let mut command = cargo(repository);
+        command.args([
+            "tree",
+            "--quiet",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+            "--edges",
+            "normal,build",
+        ]);
         let mut tree = Self::default();
-        tree.extend(&print(
-            repository,
-            &["--package", name, "--edges", "normal,build"],
-        )?);
+        tree.extend(&output(command.args(["--package", name]))?);
         Ok(tree)
     }
 
@@ -54,12 +52,4 @@ impl Tree {
             Some((name, version))
         }));
     }
-}
-
-fn print(repository: &Repository, arguments: &[&str]) -> Result<String> {
-    output(
-        cargo(repository)
-            .args(["tree", "--quiet", "--prefix", "none", "--format", "{p}"])
-            .args(arguments),
-    )
 }
