@@ -30,6 +30,7 @@ pub use env::{Env, Instant, Limit, Limits, MissingKey, RandomSource, Taint, Tain
 pub use error::{Cause, Error, Frame, ParseError};
 pub use exec::Executor;
 pub use function::{Closure, FuncMap, NativeFn};
+pub use sprig::{is_version, version_satisfies};
 pub use syntax::{Parsed, Tree, parse};
 pub use template_set::TemplateSet;
 pub use value::{

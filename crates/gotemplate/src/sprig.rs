@@ -23,6 +23,7 @@ mod strings;
 
 pub(crate) use encoding::base64_text;
 pub(crate) use regex::RegexCache;
+pub use semver::{is_version, version_satisfies};
 
 use crate::function::Native;
 

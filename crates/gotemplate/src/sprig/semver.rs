@@ -373,6 +373,19 @@ impl Constraint {
     }
 }
 
+/// Whether a text is a version: `1.2.3`, `v1.2`, `1-rc.1+build`.
+pub fn is_version(text: &str) -> bool {
+    Version::parse(text).is_ok()
+}
+
+/// Whether a version satisfies a constraint such as `>=1.2 <2`; false when either cannot be read.
+pub fn version_satisfies(constraint: &str, version: &str) -> bool {
+    match (Constraint::parse(constraint), Version::parse(version)) {
+        (Ok(constraint), Ok(version)) => constraint.matches(&version),
+        _ => false,
+    }
+}
+
 fn semver_compare(_: &mut Executor, args: &[Value]) -> Result {
     let constraint = Constraint::parse(&string(args, 0).to_text())?;
     let version = Version::parse(&string(args, 1).to_text())?;
