@@ -1,8 +1,8 @@
 //! What holds for every value and every text.
 
 use evenkeel_goyaml::{
-    JsonStyle, Map, Numbers, Value, from_json, from_yaml, from_yaml_documents, natural_order, to_json,
-    to_yaml, to_yaml_pretty, try_to_json,
+    JsonStyle, Numbers, Value, from_json, from_yaml, from_yaml_documents, natural_order, to_json, to_yaml,
+    to_yaml_pretty, try_to_json,
 };
 use proptest::prelude::*;
 
@@ -48,16 +48,21 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn yaml_round_trip(value in value()) {
+        // go-yaml writes the key `<<` as it is and then takes it for a merge.
+        prop_assume!(every_text(&value, &|text: &str| text != "<<"));
         let text = to_yaml(&value);
         prop_assert_eq!(from_yaml(text.as_bytes(), Numbers::Exact).unwrap(), value, "{}", text);
     }
 
     #[test]
     fn pretty_yaml_round_trip(value in value()) {
+        // go-yaml v3 writes a block that begins with a tab without saying how far it is indented, and no go-yaml reads that.
+        let readable = |text: &str| text != "<<" && !(text.starts_with('\t') && text.contains('\n'));
+        prop_assume!(every_text(&value, &readable));
         let text = to_yaml_pretty(&value);
         prop_assert_eq!(from_yaml(text.as_bytes(), Numbers::Exact).unwrap(), value, "{}", text);
     }
@@ -74,8 +79,9 @@ proptest! {
     #[test]
     fn json_is_yaml(value in value()) {
         let text = to_json(&value, JsonStyle::Compact);
-        let short = |map: &Map| map.keys().all(|key| key.chars().count() < 160);
-        prop_assume!(every_map(&value, &short));
+        // Longer keys may not be simple keys any more.
+        let simple = |key: &str| to_json(&Value::String(key.to_owned()), JsonStyle::Compact).chars().count() <= 1024;
+        prop_assume!(every_text(&value, &simple));
         prop_assert_eq!(from_yaml(text.as_bytes(), Numbers::Exact).unwrap(), value);
     }
 
@@ -117,10 +123,13 @@ const SOUP: [&str; 40] = [
     "\r\n", "a", "1", "<<: ", "\u{85}", "\u{2028}", "\u{feff}", "é",
 ];
 
-fn every_map(value: &Value, holds: &dyn Fn(&Map) -> bool) -> bool {
+fn every_text(value: &Value, holds: &dyn Fn(&str) -> bool) -> bool {
     match value {
-        Value::List(items) => items.iter().all(|item| every_map(item, holds)),
-        Value::Map(map) => holds(map) && map.values().all(|item| every_map(item, holds)),
+        Value::String(text) => holds(text),
+        Value::List(items) => items.iter().all(|item| every_text(item, holds)),
+        Value::Map(map) => map
+            .iter()
+            .all(|(key, item)| holds(key) && every_text(item, holds)),
         _ => true,
     }
 }
