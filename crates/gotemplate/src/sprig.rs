@@ -5,6 +5,7 @@
 mod args;
 mod case;
 mod cast;
+mod dates;
 mod decimal;
 mod defaults;
 mod dicts;
@@ -20,6 +21,7 @@ mod regex;
 mod semver;
 mod split;
 mod strings;
+mod urls;
 
 pub(crate) use encoding::base64_text;
 pub(crate) use regex::RegexCache;
@@ -31,6 +33,7 @@ use crate::function::Native;
 pub(crate) static TABLES: &[&[Native]] = &[
     case::TABLE,
     cast::TABLE,
+    dates::TABLE,
     defaults::TABLE,
     dicts::TABLE,
     encoding::TABLE,
@@ -45,4 +48,5 @@ pub(crate) static TABLES: &[&[Native]] = &[
     semver::TABLE,
     split::TABLE,
     strings::TABLE,
+    urls::TABLE,
 ];

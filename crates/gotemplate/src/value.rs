@@ -135,7 +135,8 @@ impl Value {
             Self::Bytes(bytes) => !bytes.is_empty(),
             Self::List(list) => !list.is_empty(),
             Self::Map(map) => !map.is_empty(),
-            Self::Object(_) | Self::Func(_) => true,
+            Self::Object(object) => object.truth(),
+            Self::Func(_) => true,
         }
     }
 

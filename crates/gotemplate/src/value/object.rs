@@ -58,6 +58,11 @@ pub trait Object: Any {
         None
     }
 
+    /// Truth as `if` sees it: false only for objects that are a zero number inside.
+    fn truth(&self) -> bool {
+        true
+    }
+
     /// The value that JSON and YAML show; none means an object made of the fields.
     fn data(&self) -> Option<Value> {
         None

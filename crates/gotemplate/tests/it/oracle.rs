@@ -10,7 +10,18 @@ use serde_json::json;
 use crate::helm;
 
 /// Functions that do not exist yet; rows that use them are skipped. A function that comes must leave this list.
-const MISSING: &[&str] = &[];
+const MISSING: &[&str] = &[
+    "bcrypt",
+    "decryptAES",
+    "derivePassword",
+    "encryptAES",
+    "fromToml",
+    "genCA",
+    "genPrivateKey",
+    "htpasswd",
+    "mustToToml",
+    "toToml",
+];
 
 #[derive(Deserialize)]
 struct Row {
