@@ -21,6 +21,14 @@ pub(crate) struct Input<'i> {
     fault: Option<Fault>,
     /// Bytes that were cut off before the text began (a byte order mark).
     cut: usize,
+    encoding: Encoding,
+}
+
+/// How the input spells characters.
+#[derive(Clone, Copy)]
+enum Encoding {
+    Utf8,
+    Utf16,
 }
 
 impl<'i> Input<'i> {
@@ -46,14 +54,15 @@ pub(super) struct Reader<'a> {
 struct Pieces<'a> {
     fault: Option<&'a Fault>,
     cut: usize,
+    encoding: Encoding,
     /// Start of the buffer.
     start: usize,
     /// Everything before this place was decoded.
     decoded: usize,
 }
 
+/// Why the text ends before the input does.
 struct Fault {
-    position: usize,
     /// Bytes of it that must be there before Go looks.
     width: usize,
     problem: &'static str,
@@ -65,6 +74,7 @@ impl<'a> Reader<'a> {
         let pieces = (fault.is_some() || input.text.contains(BOM)).then_some(Pieces {
             fault,
             cut: input.cut,
+            encoding: input.encoding,
             start: 0,
             decoded: 0,
         });
@@ -218,27 +228,50 @@ impl Pieces<'_> {
         }
         self.start = position;
         while !enough(self.decoded) {
-            let raw_end = (self.decoded + PIECE).saturating_sub(if self.decoded == 0 { self.cut } else { 0 });
-            let end = text.len();
+            let rest = text.get(self.decoded..).unwrap_or("");
+            let room = if self.decoded == 0 {
+                PIECE - self.cut
+            } else {
+                PIECE
+            };
+            let (length, raw_length) = self.encoding.piece(rest, room);
+            let at_end = length == rest.len();
             if let Some(fault) = self.fault
-                && (fault.position.saturating_add(fault.width) <= raw_end || self.decoded >= end)
+                && at_end
+                && (raw_length.saturating_add(fault.width) <= room || rest.is_empty())
             {
                 return Err(Error::yaml(None, fault.problem));
             }
-            if self.decoded >= end {
-                return Ok(());
-            }
-            let mut next = raw_end.min(end);
-            while !text.is_char_boundary(next) {
-                next -= 1;
-            }
-            // A fault that is still incomplete in this piece shows in the next.
-            self.decoded = next;
-            if next == end && self.fault.is_none() {
+            self.decoded += length;
+            if at_end && self.fault.is_none() {
                 return Ok(());
             }
         }
         Ok(())
+    }
+}
+
+impl Encoding {
+    /// How much of the text fits into so many bytes of input: bytes of the text, bytes of the input.
+    fn piece(self, text: &str, room: usize) -> (usize, usize) {
+        match self {
+            Encoding::Utf8 => {
+                let length = text.floor_char_boundary(room);
+                (length, length)
+            }
+            Encoding::Utf16 => {
+                let (mut length, mut raw_length) = (0, 0);
+                for c in text.chars() {
+                    let raw = c.len_utf16() * 2;
+                    if raw_length + raw > room {
+                        break;
+                    }
+                    length += c.len_utf8();
+                    raw_length += raw;
+                }
+                (length, raw_length)
+            }
+        }
     }
 }
 
@@ -264,10 +297,7 @@ fn decode_utf8(input: &[u8], cut: usize) -> Input<'_> {
         Ok(text) => (text, None),
         Err(error) => {
             let (sound, rest) = input.split_at_checked(error.valid_up_to()).unwrap_or((&[], &[]));
-            (
-                std::str::from_utf8(sound).unwrap_or(""),
-                Some(utf8_fault(sound.len(), rest)),
-            )
+            (std::str::from_utf8(sound).unwrap_or(""), Some(utf8_fault(rest)))
         }
     };
     let forbidden = if sound
@@ -281,7 +311,6 @@ fn decode_utf8(input: &[u8], cut: usize) -> Input<'_> {
     let mut text = sound;
     if let Some((position, c)) = forbidden {
         fault = Some(Fault {
-            position,
             width: c.len_utf8(),
             problem: "control characters are not allowed",
         });
@@ -291,11 +320,12 @@ fn decode_utf8(input: &[u8], cut: usize) -> Input<'_> {
         text: Cow::Borrowed(text),
         fault,
         cut,
+        encoding: Encoding::Utf8,
     }
 }
 
 /// What go-yaml says of the first bytes that are not UTF-8.
-fn utf8_fault(position: usize, rest: &[u8]) -> Fault {
+fn utf8_fault(rest: &[u8]) -> Fault {
     let first = rest.first().copied().unwrap_or(0);
     let width = match first {
         0..0x80 => 1,
@@ -304,7 +334,6 @@ fn utf8_fault(position: usize, rest: &[u8]) -> Fault {
         0xf0..0xf8 => 4,
         _ => {
             return Fault {
-                position,
                 width: 1,
                 problem: "invalid leading UTF-8 octet",
             };
@@ -313,7 +342,6 @@ fn utf8_fault(position: usize, rest: &[u8]) -> Fault {
     if rest.len() < width {
         // Go waits for more until the text ends.
         return Fault {
-            position,
             width: usize::MAX,
             problem: "incomplete UTF-8 octet sequence",
         };
@@ -339,57 +367,50 @@ fn utf8_fault(position: usize, rest: &[u8]) -> Fault {
             "invalid Unicode character"
         }
     };
-    Fault {
-        position,
-        width,
-        problem,
-    }
+    Fault { width, problem }
 }
 
 fn decode_utf16<'i>(input: &[u8], unit: fn([u8; 2]) -> u16) -> Input<'i> {
     let mut text = String::with_capacity(input.len());
-    let units = input.chunks_exact(2).map(|pair| {
-        unit([
-            pair.first().copied().unwrap_or(0),
-            pair.get(1).copied().unwrap_or(0),
-        ])
-    });
-    let odd = !input.len().is_multiple_of(2);
     let mut fault = None;
-    let mut units = units.peekable();
-    while let Some(value) = units.next() {
-        let problem = match value {
-            0xdc00..=0xdfff => "unexpected low surrogate area",
-            0xd800..=0xdbff => match units.next() {
-                None => "incomplete UTF-16 surrogate pair",
+    let mut pairs = input.chunks_exact(2).map(|pair| match pair {
+        [first, second] => unit([*first, *second]),
+        _ => 0,
+    });
+    while let Some(value) = pairs.next() {
+        let (width, problem) = match value {
+            0xdc00..=0xdfff => (2, "unexpected low surrogate area"),
+            0xd800..=0xdbff => match pairs.next() {
+                // Go waits for more until the text ends.
+                None => (usize::MAX, "incomplete UTF-16 surrogate pair"),
                 Some(low @ 0xdc00..=0xdfff) => {
-                    let value = 0x1_0000 + ((u32::from(value) & 0x3ff) << 10) + (u32::from(low) & 0x3ff);
-                    text.extend(char::from_u32(value));
+                    let code = 0x1_0000 + ((u32::from(value) & 0x3ff) << 10) + (u32::from(low) & 0x3ff);
+                    text.extend(char::from_u32(code));
                     continue;
                 }
-                Some(_) => "expected low surrogate area",
+                Some(_) => (4, "expected low surrogate area"),
             },
             _ => match char::from_u32(u32::from(value)).filter(|c| is_allowed(*c)) {
                 Some(c) => {
                     text.push(c);
                     continue;
                 }
-                None => "control characters are not allowed",
+                None => (2, "control characters are not allowed"),
             },
         };
-        fault = Some(problem);
+        fault = Some(Fault { width, problem });
         break;
     }
-    let fault = fault
-        .or_else(|| odd.then_some("incomplete UTF-16 character"))
-        .map(|problem| Fault {
-            position: text.len(),
-            width: 1,
-            problem,
+    if fault.is_none() && !input.len().is_multiple_of(2) {
+        fault = Some(Fault {
+            width: usize::MAX,
+            problem: "incomplete UTF-16 character",
         });
+    }
     Input {
         text: Cow::Owned(text),
         fault,
         cut: 2,
+        encoding: Encoding::Utf16,
     }
 }
