@@ -126,10 +126,8 @@ impl Cluster {
         )?;
         let controller_manager = start_controller_manager(binaries, &files, name)?;
         let stand_in = authority.client(STANDIN_USER, Some(ADMIN_GROUP))?;
-        let stand_ins = StandIns::start(
-            kubeconfig::render(name, &url, &authority.pem(), &stand_in),
-            START_BOUND,
-        )?;
+        let stand_in = kubeconfig::render(name, &url, &authority.pem(), &stand_in);
+        let stand_ins = StandIns::start(stand_in, authority.server()?, START_BOUND)?;
         let audit = AuditLog::new(files.path("audit.log"));
         Ok(Self {
             name: name.to_owned(),

@@ -48,4 +48,6 @@ pub use cluster::Cluster;
 #[cfg(feature = "control-plane")]
 pub use control_plane::ControlPlane;
 #[cfg(feature = "control-plane")]
-pub use standin::{DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, POD_SCRIPT_ANNOTATION, PodScript};
+pub use standin::{
+    DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, LOG_ANNOTATION, POD_SCRIPT_ANNOTATION, PodScript,
+};

@@ -4,6 +4,7 @@
 //! controllers and clients make of it is real again.
 
 mod claims;
+mod logs;
 mod node;
 mod pod_status;
 mod pods;
@@ -26,10 +27,13 @@ use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
+pub use logs::LOG_ANNOTATION;
 pub use pod_status::PodScript;
 pub use pods::{DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, POD_SCRIPT_ANNOTATION};
 
+use self::logs::LogServer;
 use crate::Error;
+use crate::certificates::Identity;
 
 /// Pause between two looks at something that comes up.
 const POLL: Duration = Duration::from_millis(50);
@@ -54,13 +58,14 @@ pub(crate) struct StandIns {
 
 impl StandIns {
     /// Starts them and waits until the cluster can take Pods: its node exists, and the default service account.
-    pub(crate) fn start(kubeconfig: String, bound: Duration) -> Result<Self, Error> {
+    /// The node's server of container logs presents itself by `identity`.
+    pub(crate) fn start(kubeconfig: String, identity: Identity, bound: Duration) -> Result<Self, Error> {
         let (stop, stopped) = oneshot::channel::<()>();
         let (report, started) = mpsc::channel();
         let thread = thread("stand-ins", move |runtime| {
             runtime.block_on(async move {
-                let client = match prepare(&kubeconfig, bound).await {
-                    Ok(client) => client,
+                let (client, logs) = match prepare(&kubeconfig, &identity, bound).await {
+                    Ok(prepared) => prepared,
                     Err(error) => {
                         // Whoever waits for the report is in `start`; if it is gone, there is no one to tell.
                         let _ = report.send(Err(error));
@@ -69,7 +74,12 @@ impl StandIns {
                 };
                 let _ = report.send(Ok(()));
                 let work = async {
-                    tokio::join!(pods::run(&client), claims::run(&client), services::run(&client));
+                    tokio::join!(
+                        pods::run(&client),
+                        claims::run(&client),
+                        services::run(&client),
+                        logs.run(&client)
+                    );
                 };
                 tokio::select! {
                     () = work => {}
@@ -189,11 +199,16 @@ async fn client(kubeconfig: &str) -> Result<Client, kube::Error> {
 }
 
 /// Waits for what the controllers make first, and makes the node.
-async fn prepare(kubeconfig: &str, bound: Duration) -> Result<Client, Error> {
+async fn prepare(
+    kubeconfig: &str,
+    identity: &Identity,
+    bound: Duration,
+) -> Result<(Client, LogServer), Error> {
+    let logs = LogServer::bind(identity).await?;
     let client = client(kubeconfig)
         .await
         .map_err(Error::api("connect to the new cluster"))?;
-    node::create(&client)
+    node::create(&client, logs.port()?)
         .await
         .map_err(Error::api("create the cluster's node"))?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
@@ -208,7 +223,7 @@ async fn prepare(kubeconfig: &str, bound: Duration) -> Result<Client, Error> {
             source: std::io::ErrorKind::TimedOut.into(),
         });
     }
-    Ok(client)
+    Ok((client, logs))
 }
 
 /// What happened to an object.

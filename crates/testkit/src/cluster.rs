@@ -91,6 +91,9 @@ impl TestCluster {
     /// Makes a namespace that no other test has, and waits until Pods can be created in it. Its name starts with
     /// `prefix`.
     ///
+    /// A test that deletes a namespace with Pods in it gives these `terminationGracePeriodSeconds: 1`: with the
+    /// default of 30, Kubernetes looks after the namespace again only after 16 seconds.
+    ///
     /// # Panics
     /// When it cannot be made.
     pub async fn namespace(&self, prefix: &str) -> String {

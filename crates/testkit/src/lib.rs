@@ -33,8 +33,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 pub use cluster::{MAX_CLUSTERS, TestCluster, cluster};
 pub use evenkeel_realparts as realparts;
 pub use evenkeel_realparts::{
-    AuditMark, AuditedRequest, DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, POD_SCRIPT_ANNOTATION,
-    PodScript,
+    AuditMark, AuditedRequest, DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, LOG_ANNOTATION,
+    POD_SCRIPT_ANNOTATION, PodScript,
 };
 use evenkeel_realparts::{ControlPlane, Postgres};
 pub use eventually::{BOUND, eventually, eventually_within};

@@ -7,12 +7,12 @@ use serde_json::json;
 
 /// Name of the node.
 pub(super) const NODE: &str = "node-0";
-/// Address of the node; reserved for documentation, so that nothing answers there.
-pub(super) const NODE_ADDRESS: &str = "192.0.2.1";
+/// Address of the node, where the stand-in for its kubelet listens.
+pub(super) const NODE_ADDRESS: &str = "127.0.0.1";
 
-/// Creates the node with room for everything, and ready. Daemon sets need it; so does the graceful end of Pods, which
+/// Creates the node with room for everything, and ready; its kubelet is to be asked at `kubelet_port`. Daemon sets need it; so does the graceful end of Pods, which
 /// the API server grants only to those that are bound to a node.
-pub(super) async fn create(client: &Client) -> Result<(), kube::Error> {
+pub(super) async fn create(client: &Client, kubelet_port: u16) -> Result<(), kube::Error> {
     let nodes: Api<Node> = Api::all(client.clone());
     let node: Node = from_json(json!({
         "metadata": {
@@ -37,10 +37,9 @@ pub(super) async fn create(client: &Client) -> Result<(), kube::Error> {
     let status = json!({"status": {
         "capacity": room,
         "allocatable": room,
-        "addresses": [
-            {"type": "InternalIP", "address": NODE_ADDRESS},
-            {"type": "Hostname", "address": NODE},
-        ],
+        // No host name: the API server would prefer it, and nothing resolves it.
+        "addresses": [{"type": "InternalIP", "address": NODE_ADDRESS}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
         "conditions": [
             condition("Ready", "True"),
             condition("MemoryPressure", "False"),

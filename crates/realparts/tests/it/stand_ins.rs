@@ -109,6 +109,7 @@ spec:
   template:
     metadata: {labels: {app: store}}
     spec:
+      terminationGracePeriodSeconds: 1
       containers: [{name: main, image: registry.example/store:1}]
   volumeClaimTemplates:
   - metadata: {name: data}
@@ -124,6 +125,7 @@ spec:
   template:
     metadata: {labels: {app: agent}}
     spec:
+      terminationGracePeriodSeconds: 1
       containers: [{name: main, image: registry.example/agent:1}]
 ---
 apiVersion: v1
@@ -229,4 +231,23 @@ spec:
         ],
     );
     expect(cluster, &["get", "pods", "-n", "held", "-o", "name"], "");
+}
+
+#[test]
+fn logs_are_what_the_annotation_says() {
+    let cluster = cluster();
+    let pod = "apiVersion: v1
+kind: Pod
+metadata:
+  name: chatty
+  annotations: {stand-in.evenkeel.dev/log: \"one\\ntwo\\nthree\"}
+spec:
+  containers: [{name: main, image: registry.example/chatty:1}]
+";
+    apply(cluster, "logs", pod);
+    expect(cluster, &["logs", "chatty", "-n", "logs"], "one\ntwo\nthree");
+    assert_eq!(
+        ask(cluster, &["logs", "chatty", "-n", "logs", "--tail=1"]),
+        "three"
+    );
 }
