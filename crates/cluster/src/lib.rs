@@ -1,1 +1,57 @@
 //! One target cluster: connection, discovery, plan, apply, readiness, prune, delete.
+//!
+//! ```text
+//! kubeconfig ─▶ Cluster ─▶ ComponentTarget ─▶ desired ─▶ plan ─▶ Session ─▶ apply, wait, prune, record
+//!                  │             └─▶ delete, orphan, kept renders
+//!                  └─▶ check: which of a cluster's components differ, without writing
+//! ```
+//!
+//! Everything that speaks to a target cluster is here, and nothing here knows of charts, databases or queues. Each step
+//! is a function of its own, so that a pipeline can show, time and interrupt them one by one.
+//!
+//! Two ideas carry the weight. Ownership is a Kubernetes ApplySet (KEP-3659) per component: a label on every object and
+//! a parent Secret that remembers what was applied. And drift is read from the fields that the API server says are ours:
+//! it takes a field from its owner when somebody else changes it, so that an unchanged component is recognised from
+//! metadata alone, and defaults, quantities, webhooks and autoscalers are never mistaken for drift.
+
+mod apply;
+mod applyset;
+mod connection;
+mod discovery;
+mod drift;
+mod error;
+mod fingerprint;
+mod guard;
+mod identity;
+mod live;
+mod manifest;
+mod memory;
+mod objects;
+pub mod order;
+mod plan;
+mod progress;
+mod prune;
+pub mod readiness;
+mod session;
+mod target;
+mod wait;
+
+pub use applyset::{
+    FIELD_MANAGER, FLEET_LABEL, IGNORE_READINESS, Owner, PART_OF, Record, RecordedObject, SYSTEM_NAMESPACE,
+    applyset_id, parent_name,
+};
+pub use connection::{Cluster, ConnectOptions, KubeconfigPolicy, Limits, RequestCounts, Verb};
+pub use discovery::{Discovery, Resource};
+pub use error::{
+    Error, ErrorClass, FieldConflict, ForeignObject, ManifestProblem, ObjectError, Stop, StuckObject,
+};
+pub use fingerprint::Fingerprint;
+pub use guard::{Attempt, Unguarded, WriteGuard};
+pub use identity::ClusterUid;
+pub use manifest::{Desired, DesiredObject, ManifestObject, Placement};
+pub use plan::{ComponentPlan, PlanOptions};
+pub use progress::{Event, Observer, unobserved};
+pub use readiness::{ObjectState, Patience, Readiness};
+pub use session::Session;
+pub use target::{ComponentTarget, Inputs};
+pub use wait::WaitOptions;

@@ -1,0 +1,152 @@
+//! Deleting what is no longer rendered.
+
+use std::sync::Arc;
+
+use evenkeel_core::{ObjectRef, PlanAction};
+use futures::stream::{self, StreamExt as _};
+
+use crate::connection::Guard;
+use crate::error::ObjectError;
+use crate::objects::{DeletePreconditions, Propagation};
+use crate::order::{self, Phase};
+use crate::plan::Removal;
+use crate::session::Session;
+use crate::{Cluster, Error};
+
+/// How often an object that others write at the same time is read again.
+const RACES_MAX: usize = 5;
+
+/// What became of one deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deleted {
+    /// The server will remove it, or has.
+    Asked,
+    /// It was gone already.
+    Gone,
+    /// It is no longer ours; it stays.
+    NotOurs,
+}
+
+impl Session {
+    /// Deletes what the plan found no longer rendered, last phase first, without waiting for it to be gone.
+    ///
+    /// # Errors
+    /// [`Error::Objects`] with every object that could not be deleted; [`Error::Stopped`] when the guard ended the work.
+    pub async fn prune(&mut self) -> Result<(), Error> {
+        if self.plan.deletions.is_empty() {
+            return Ok(());
+        }
+        self.take_fence().await?;
+        let (cluster, guard) = (self.cluster().clone(), Arc::clone(&self.attempt.guard));
+        let set = self.plan.target.applyset_id().to_owned();
+        for phase in Phase::ALL.into_iter().rev() {
+            let batch: Vec<Removal> = self
+                .plan
+                .deletions
+                .iter()
+                .filter(|removal| order::phase(&removal.object.group_kind()) == phase)
+                .cloned()
+                .collect();
+            let outcomes = delete_batch(&cluster, &batch, &set, Propagation::Background, &*guard).await;
+            let mut failures = Vec::new();
+            for (object, outcome) in outcomes {
+                match outcome {
+                    Ok(deleted) => {
+                        self.entries.remove(&object);
+                        if deleted == Deleted::Asked {
+                            self.changed(&object, PlanAction::Delete);
+                        }
+                    }
+                    Err(error) => failures.push(ObjectError { object, error }),
+                }
+            }
+            stop_or_fail(failures)?;
+        }
+        Ok(())
+    }
+}
+
+/// One reason that ends the attempt is told as such, not as so many failed objects.
+pub(crate) fn stop_or_fail(mut failures: Vec<ObjectError>) -> Result<(), Error> {
+    if let Some(at) = failures
+        .iter()
+        .position(|failed| matches!(failed.error, Error::Stopped { .. }))
+    {
+        return Err(failures.swap_remove(at).error);
+    }
+    failures.sort_by(|a, b| a.object.cmp(&b.object));
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Objects(failures))
+    }
+}
+
+/// Deletes several objects at a time.
+pub(crate) async fn delete_batch(
+    cluster: &Cluster,
+    batch: &[Removal],
+    set: &str,
+    propagation: Propagation,
+    guard: Guard<'_>,
+) -> Vec<(ObjectRef, Result<Deleted, Error>)> {
+    stream::iter(batch)
+        .map(|removal| async move {
+            (
+                removal.object.clone(),
+                delete_one(cluster, removal, set, propagation, guard).await,
+            )
+        })
+        .buffer_unordered(cluster.limits().apply_concurrency.max(1))
+        .collect()
+        .await
+}
+
+/// Deletes one object, if it still is the one that we saw with our label.
+async fn delete_one(
+    cluster: &Cluster,
+    removal: &Removal,
+    set: &str,
+    propagation: Propagation,
+    guard: Guard<'_>,
+) -> Result<Deleted, Error> {
+    let Removal {
+        object,
+        resource,
+        live,
+    } = removal;
+    let mut live = live.clone();
+    // What owns pods is gone when its pods are; whoever waits for its absence waits for theirs.
+    let propagation = match propagation {
+        Propagation::Foreground if !order::owns_pods(&object.group_kind()) => Propagation::Background,
+        propagation => propagation,
+    };
+    for _ in 0..RACES_MAX {
+        if live.is_deleting() {
+            return Ok(Deleted::Asked);
+        }
+        let preconditions = DeletePreconditions {
+            uid: &live.uid,
+            resource_version: &live.resource_version,
+        };
+        match cluster
+            .delete(resource, object, preconditions, propagation, guard)
+            .await
+        {
+            Ok(true) => return Ok(Deleted::Asked),
+            Ok(false) => return Ok(Deleted::Gone),
+            Err(Error::Conflict { .. }) => match cluster.get_live(resource, object).await? {
+                None => return Ok(Deleted::Gone),
+                Some(now) if now.uid != live.uid || !now.is_part_of(set) || now.is_kept() => {
+                    return Ok(Deleted::NotOurs);
+                }
+                Some(now) => live = now,
+            },
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Conflict {
+        doing: format!("delete {object}"),
+        message: "others write it all the time".to_owned(),
+    })
+}

@@ -1,0 +1,201 @@
+//! Whether an object does what it is there for: kstatus semantics, stricter where kstatus is known to be wrong.
+//!
+//! | Kind | Ready when |
+//! |---|---|
+//! | Deployment, ReplicaSet | every wanted pod is of the newest template and available, and no surplus pod is left |
+//! | StatefulSet | every wanted pod is ready and updated, down to the partition |
+//! | DaemonSet | every scheduled pod is updated and available; none scheduled is fine |
+//! | Pod | ready, or succeeded; never while it terminates |
+//! | Job | complete; suspended is fine |
+//! | Service | of type LoadBalancer: it has an address or external IPs; others at once |
+//! | PersistentVolumeClaim | bound |
+//! | Namespace | active |
+//! | CustomResourceDefinition | established |
+//! | APIService | available |
+//! | custom resources | `Ready` is true at this generation, not `Reconciling`, not `Stalled`; without conditions at once, after a moment for the controller to begin |
+//! | all others | at once |
+//!
+//! `status.observedGeneration` older than the object, and a deletion timestamp, mean not ready for every kind.
+
+mod conditions;
+mod custom;
+mod storage;
+mod workloads;
+
+pub(crate) use workloads::pod_trouble;
+
+use std::fmt;
+
+use evenkeel_core::{GroupKind, ObjectRef};
+use serde_json::Value;
+
+use crate::applyset::labels::IGNORE_READINESS;
+use crate::order;
+
+/// The verdict on one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It is as it should be.
+    Ready,
+    /// It is on its way; why not yet.
+    InProgress(String),
+    /// It will not become ready by waiting; why.
+    Failed(String),
+}
+
+impl Readiness {
+    /// Whether it is ready.
+    pub fn is_ready(&self) -> bool {
+        *self == Self::Ready
+    }
+
+    /// Whether waiting is useless.
+    pub fn is_failed(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+}
+
+impl fmt::Display for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready => f.write_str("ready"),
+            Self::InProgress(why) => f.write_str(why),
+            Self::Failed(why) => write!(f, "failed: {why}"),
+        }
+    }
+}
+
+/// One object, its verdict, and what else helps to find the cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectState {
+    /// The object.
+    pub object: ObjectRef,
+    /// The verdict.
+    pub readiness: Readiness,
+    /// Its pods' troubles and last events; filled when it failed or time is up.
+    pub details: Vec<String>,
+}
+
+impl fmt::Display for ObjectState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.object, self.readiness)?;
+        for detail in &self.details {
+            write!(f, "; {detail}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a verdict on an object that says nothing of itself depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Its controller has had no time yet: a custom resource without any status is in progress.
+    Fresh,
+    /// Time enough has passed: what says nothing is taken as it is.
+    Settled,
+}
+
+type Rule = fn(&Object<'_>) -> Readiness;
+
+/// The kinds with a rule of their own.
+const RULES: [(&str, &str, Rule); 13] = [
+    ("apps", "Deployment", workloads::deployment),
+    ("apps", "StatefulSet", workloads::stateful_set),
+    ("apps", "DaemonSet", workloads::daemon_set),
+    ("apps", "ReplicaSet", workloads::replica_set),
+    ("", "ReplicationController", workloads::replica_set),
+    ("", "Pod", workloads::pod),
+    ("batch", "Job", workloads::job),
+    ("", "Service", storage::service),
+    ("", "PersistentVolumeClaim", storage::claim),
+    ("", "Namespace", storage::namespace),
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        storage::definition,
+    ),
+    ("apiregistration.k8s.io", "APIService", storage::api_service),
+    ("policy", "PodDisruptionBudget", storage::at_once),
+];
+
+fn rule(kind: &GroupKind) -> Option<Rule> {
+    RULES
+        .iter()
+        .find(|(group, name, _)| *name == kind.kind && *group == kind.group)
+        .map(|(_, _, rule)| *rule)
+}
+
+/// Whether objects of the kind can be anything but ready: `has_status` says whether the cluster serves a status for it.
+pub fn has_rule(kind: &GroupKind, has_status: bool) -> bool {
+    rule(kind).is_some() || has_status && !order::is_built_in(kind)
+}
+
+/// The verdict on `object`, a whole object as the server gave it.
+pub fn judge(object: &Value, patience: Patience) -> Readiness {
+    let object = Object(object);
+    if object.annotation(IGNORE_READINESS) == Some("true") {
+        return Readiness::Ready;
+    }
+    if object.text("/metadata/deletionTimestamp").is_some() {
+        return Readiness::InProgress("it is being deleted".to_owned());
+    }
+    if let (Some(generation), Some(observed)) = (
+        object.number("/metadata/generation"),
+        object.number("/status/observedGeneration"),
+    ) && observed < generation
+    {
+        return Readiness::InProgress(format!(
+            "generation is {generation}, its controller has seen {observed}"
+        ));
+    }
+    let kind = object.group_kind();
+    match rule(&kind) {
+        Some(rule) => rule(&object),
+        None if order::is_built_in(&kind) => Readiness::Ready,
+        None => custom::resource(&object, patience),
+    }
+}
+
+/// A look into an object that never fails: what is not there, or of another type, is absent.
+struct Object<'a>(&'a Value);
+
+impl<'a> Object<'a> {
+    fn text(&self, pointer: &str) -> Option<&'a str> {
+        self.0.pointer(pointer)?.as_str()
+    }
+
+    fn number(&self, pointer: &str) -> Option<i64> {
+        self.0.pointer(pointer)?.as_i64()
+    }
+
+    fn flag(&self, pointer: &str) -> bool {
+        self.0.pointer(pointer).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// A count of the status, where absent means none.
+    fn count(&self, pointer: &str) -> i64 {
+        self.number(pointer).unwrap_or(0)
+    }
+
+    fn list(&self, pointer: &str) -> &'a [Value] {
+        self.0
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    fn annotation(&self, key: &str) -> Option<&'a str> {
+        self.0.get("metadata")?.get("annotations")?.get(key)?.as_str()
+    }
+
+    fn group_kind(&self) -> GroupKind {
+        let group = self
+            .text("/apiVersion")
+            .and_then(|version| version.split_once('/'))
+            .map_or("", |(group, _)| group);
+        GroupKind::new(group, self.text("/kind").unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests;

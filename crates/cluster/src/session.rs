@@ -1,0 +1,443 @@
+//! A plan being carried out, step by step, by one attempt.
+//!
+//! ```text
+//! plan ──▶ Session ──▶ prepare_namespaces ──▶ apply ──▶ wait_ready ──▶ prune ──▶ record
+//!                      └──── the first write takes the fence in the parent ────┘
+//! ```
+//! Every step is idempotent and may be the last: what is left undone shows in the next plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use evenkeel_core::{GroupKind, ObjectChange, ObjectRef, PlanAction};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::applyset::labels::{CLUSTER_PARENT, PART_OF, applyset_id};
+use crate::applyset::parent::Parent;
+use crate::applyset::record::{Record, RecordedObject, SharedRecord};
+use crate::fingerprint::Fingerprint;
+use crate::guard::Attempt;
+use crate::live::LiveObject;
+use crate::objects::namespaces;
+use crate::plan::{ComponentPlan, ReleaseNamespace, namespace_ref};
+use crate::progress::{Event, Observer};
+use crate::target::Inputs;
+use crate::wait::absence;
+use crate::{Cluster, Error};
+
+/// How often a lost race for the parent is tried again.
+const TRIES: usize = 4;
+/// How long a namespace or object that is being deleted may take to be gone before its place is used again.
+pub(crate) const REPLACED_WITHIN: Duration = Duration::from_secs(120);
+
+/// One attempt at one plan.
+pub struct Session {
+    pub(crate) plan: ComponentPlan,
+    pub(crate) attempt: Attempt,
+    pub(crate) observer: Observer,
+    pub(crate) parent: Option<Parent<Record>>,
+    pub(crate) shared: Option<Parent<SharedRecord>>,
+    begun: bool,
+    /// What the record will say of each object of the set.
+    pub(crate) entries: BTreeMap<ObjectRef, RecordedObject>,
+    /// Shared objects as they are now, to be noted as wanted.
+    pub(crate) wants: BTreeMap<ObjectRef, Want>,
+    changes: Vec<ObjectChange>,
+}
+
+/// A shared object that the component wants.
+pub(crate) struct Want {
+    pub(crate) live: LiveObject,
+    pub(crate) made_by_us: bool,
+    pub(crate) content: Option<Fingerprint>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("component", self.plan.target.name())
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ComponentPlan {
+    /// Begins to carry the plan out. Nothing is written before there is something to write.
+    pub fn begin(self, attempt: Attempt, observer: Observer) -> Session {
+        let mut entries = BTreeMap::new();
+        for step in &self.steps {
+            if let Some(recorded) = step.recorded.as_ref().filter(|_| !step.desired.is_shared()) {
+                entries.insert(
+                    step.desired.object.clone(),
+                    RecordedObject {
+                        kept: false,
+                        ..recorded.clone()
+                    },
+                );
+            }
+        }
+        entries.extend(self.kept.iter().map(|entry| (entry.object(), entry.clone())));
+        Session {
+            parent: self.parent.clone(),
+            shared: self.shared.clone(),
+            attempt,
+            observer,
+            begun: false,
+            entries,
+            wants: BTreeMap::new(),
+            changes: Vec::new(),
+            plan: self,
+        }
+    }
+}
+
+impl Session {
+    /// The plan that is carried out.
+    pub fn plan(&self) -> &ComponentPlan {
+        &self.plan
+    }
+
+    /// What was changed so far; complete also after an error.
+    pub fn changes(&self) -> &[ObjectChange] {
+        &self.changes
+    }
+
+    pub(crate) fn cluster(&self) -> &Cluster {
+        self.plan.target.cluster()
+    }
+
+    pub(crate) fn changed(&mut self, object: &ObjectRef, action: PlanAction) {
+        let at = self.cluster().clock().now();
+        tracing::debug!(%object, %action, "object changed");
+        self.changes.push(ObjectChange {
+            object: object.clone(),
+            action,
+            at,
+        });
+        (self.observer)(Event::Changed {
+            object: object.clone(),
+            action,
+        });
+    }
+
+    /// Takes the fence in the parent and announces every kind that will be written; once, before the first write.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when a newer attempt was here; [`Error::OtherOwner`] when the parent is another's.
+    pub async fn take_fence(&mut self) -> Result<(), Error> {
+        if self.begun {
+            return Ok(());
+        }
+        let written = self
+            .plan
+            .steps
+            .iter()
+            .filter(|step| !step.desired.is_shared())
+            .map(|step| step.desired.group_kind());
+        let mut kinds: BTreeSet<GroupKind> = written.collect();
+        kinds.extend(self.entries.keys().map(ObjectRef::group_kind));
+        let target = self.plan.target.clone();
+        let (owner, cluster, guard) = (target.owner(), target.cluster(), &*self.attempt.guard);
+        for _ in 0..TRIES {
+            let outcome = match &self.parent {
+                Some(parent) => {
+                    if parent.record.fence > self.attempt.fence {
+                        return Err(Error::Fenced {
+                            component: target.name().to_string(),
+                            ours: self.attempt.fence,
+                            theirs: parent.record.fence,
+                        });
+                    }
+                    let mut record = parent.record.clone();
+                    owner.fleet().clone_into(&mut record.fleet);
+                    owner.cluster().as_str().clone_into(&mut record.cluster);
+                    record.fence = self.attempt.fence;
+                    record.unfinished = true;
+                    let all = parent.group_kinds.union(&kinds).cloned().collect();
+                    cluster.update_parent(parent, owner, &record, &all, guard).await
+                }
+                None => {
+                    let mut record = Record::new(
+                        owner.fleet(),
+                        owner.cluster().as_str(),
+                        target.name().clone(),
+                        self.attempt.fence,
+                    );
+                    record.unfinished = true;
+                    record.namespace = Some(self.plan.desired.namespace.clone());
+                    cluster
+                        .create_parent(target.parent_name(), owner, record, &kinds, guard)
+                        .await
+                }
+            };
+            match outcome {
+                Ok(parent) => {
+                    self.parent = Some(parent);
+                    self.begun = true;
+                    return Ok(());
+                }
+                Err(Error::Conflict { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }) => {
+                    self.parent = cluster
+                        .parent(target.parent_name(), owner, self.plan.take_over)
+                        .await?;
+                    if let Some(parent) = self
+                        .parent
+                        .as_ref()
+                        .filter(|parent| parent.record.component != *target.name())
+                    {
+                        let reason = format!("it is of component {:?}", parent.record.component.as_str());
+                        return Err(Error::BadParent {
+                            parent: parent.name.clone(),
+                            reason,
+                        });
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Conflict {
+            doing: format!("take the fence of component {}", target.name()),
+            message: "others write its parent all the time".to_owned(),
+        })
+    }
+
+    /// Makes the release namespace when it is missing; waits first when an old one is being deleted.
+    ///
+    /// # Errors
+    /// [`Error::Stuck`] when the old one does not go; whatever a request fails with.
+    pub async fn prepare_namespaces(&mut self) -> Result<(), Error> {
+        let name = self.plan.desired.namespace.to_string();
+        let object = namespace_ref(&name);
+        match self.plan.release_namespace {
+            ReleaseNamespace::Given => return Ok(()),
+            // Ours already; that this component wants it is noted with the record.
+            ReleaseNamespace::Ours => {
+                let known = self.shared.as_ref().and_then(|shared| shared.record.get(&object));
+                if known.is_some_and(|shared| shared.wanted_by.contains_key(self.plan.target.name())) {
+                    return Ok(());
+                }
+                self.take_fence().await?;
+                if let Some(live) = self.cluster().get_live(&namespaces(), &object).await? {
+                    self.wants.insert(
+                        object,
+                        Want {
+                            live,
+                            made_by_us: true,
+                            content: None,
+                        },
+                    );
+                }
+                return self.note_wants().await;
+            }
+            ReleaseNamespace::Terminating => {
+                self.take_fence().await?;
+                (self.observer)(Event::Waiting(format!("namespace {name} is being deleted")));
+                let deadline = Instant::now() + REPLACED_WITHIN;
+                absence::of_one(self.cluster(), &namespaces(), &object, deadline).await?;
+            }
+            ReleaseNamespace::Missing => self.take_fence().await?,
+        }
+        self.announce_shared().await?;
+        let set = applyset_id(CLUSTER_PARENT);
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {PART_OF: set}}});
+        let body = body.to_string().into_bytes();
+        let applied = self
+            .cluster()
+            .apply(&namespaces(), &object, body, false, &*self.attempt.guard)
+            .await?;
+        if applied.created {
+            self.changed(&object, PlanAction::Create);
+        }
+        // One that somebody else made in between is used, and not deleted one day.
+        self.wants.insert(
+            object,
+            Want {
+                live: applied.live,
+                made_by_us: applied.created,
+                content: None,
+            },
+        );
+        self.note_wants().await
+    }
+
+    /// Announces the kinds of shared objects in the shared parent, before the first of them is written.
+    pub(crate) async fn announce_shared(&mut self) -> Result<(), Error> {
+        let mut kinds: BTreeSet<GroupKind> = self
+            .plan
+            .steps
+            .iter()
+            .filter(|step| step.desired.is_shared())
+            .map(|step| step.desired.group_kind())
+            .collect();
+        if matches!(
+            self.plan.release_namespace,
+            ReleaseNamespace::Missing | ReleaseNamespace::Terminating
+        ) {
+            kinds.insert(namespaces().kind.group_kind());
+        }
+        let target = self.plan.target.clone();
+        let known = self.shared.take();
+        self.shared = target
+            .cluster()
+            .update_shared(target.owner(), known, &kinds, &*self.attempt.guard, |_| false)
+            .await?;
+        Ok(())
+    }
+
+    /// Notes in the shared parent what the component wants of it.
+    pub(crate) async fn note_wants(&mut self) -> Result<(), Error> {
+        if self.wants.is_empty() {
+            return Ok(());
+        }
+        let wants = std::mem::take(&mut self.wants);
+        let target = self.plan.target.clone();
+        let known = self.shared.take();
+        self.shared = target
+            .cluster()
+            .update_shared(
+                target.owner(),
+                known,
+                &BTreeSet::new(),
+                &*self.attempt.guard,
+                |record| {
+                    for (object, want) in &wants {
+                        record.want(
+                            target.name(),
+                            object,
+                            &want.live,
+                            want.made_by_us,
+                            want.content.as_ref(),
+                        );
+                    }
+                    true
+                },
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Writes down what was reached: the objects as they now are, the revision, and no kinds that are no longer used.
+    ///
+    /// Writes nothing when the record says so already.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] when a newer attempt has taken over; whatever a request fails with.
+    pub async fn record(&mut self, inputs: &Inputs) -> Result<(), Error> {
+        self.note_wants().await?;
+        self.forget_wants().await?;
+        let objects: Vec<RecordedObject> = self.entries.values().cloned().collect();
+        let same = self.parent.as_ref().is_some_and(|parent| {
+            let record = &parent.record;
+            record.revision == Some(inputs.revision)
+                && record.inputs == Some(inputs.digest)
+                && record.namespace.as_ref() == Some(&self.plan.desired.namespace)
+                && !record.unfinished
+                && same_but_versions(&record.objects, &objects)
+        });
+        if same && !self.begun {
+            return Ok(());
+        }
+        self.take_fence().await?;
+        let Some(parent) = &self.parent else {
+            return Err(Error::Bug(
+                "the parent is missing after its fence was taken".to_owned(),
+            ));
+        };
+        let mut record = parent.record.clone();
+        record.revision = Some(inputs.revision);
+        record.inputs = Some(inputs.digest);
+        record.namespace = Some(self.plan.desired.namespace.clone());
+        record.unfinished = false;
+        record.objects = objects;
+        let kinds = record.objects.iter().map(RecordedObject::group_kind).collect();
+        let target = &self.plan.target;
+        let updated = target
+            .cluster()
+            .update_parent(parent, target.owner(), &record, &kinds, &*self.attempt.guard)
+            .await;
+        match updated {
+            Ok(parent) => {
+                self.parent = Some(parent);
+                Ok(())
+            }
+            // Nobody but a newer attempt writes it.
+            Err(error @ Error::Conflict { .. }) => match target.record().await? {
+                Some(record) if record.fence > self.attempt.fence => Err(Error::Fenced {
+                    component: target.name().to_string(),
+                    ours: self.attempt.fence,
+                    theirs: record.fence,
+                }),
+                _ => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes back that the component wants shared objects which it no longer renders. They stay.
+    async fn forget_wants(&mut self) -> Result<(), Error> {
+        let mut still: BTreeSet<ObjectRef> = self
+            .plan
+            .steps
+            .iter()
+            .filter(|step| step.desired.is_shared())
+            .map(|step| step.desired.object.clone())
+            .collect();
+        still.insert(namespace_ref(self.plan.desired.namespace.as_str()));
+        let name = self.plan.target.name().clone();
+        let outdated = self
+            .shared
+            .as_ref()
+            .is_some_and(|shared| shared.record.clone().unwant(&name, &still));
+        if !outdated {
+            return Ok(());
+        }
+        self.take_fence().await?;
+        let target = self.plan.target.clone();
+        let known = self.shared.take();
+        self.shared = target
+            .cluster()
+            .update_shared(
+                target.owner(),
+                known,
+                &BTreeSet::new(),
+                &*self.attempt.guard,
+                |record| record.unwant(&name, &still),
+            )
+            .await?;
+        Ok(())
+    }
+}
+
+/// Whether two lists of objects differ at most in resource versions, which are worth no write.
+fn same_but_versions(recorded: &[RecordedObject], now: &[RecordedObject]) -> bool {
+    let bare = |objects: &[RecordedObject]| -> BTreeMap<ObjectRef, RecordedObject> {
+        let strip = |entry: &RecordedObject| RecordedObject {
+            resource_version: String::new(),
+            ..entry.clone()
+        };
+        objects
+            .iter()
+            .map(|entry| (entry.object(), strip(entry)))
+            .collect()
+    };
+    bare(recorded) == bare(now)
+}
+
+/// The body of an apply: what is desired, and for an object that exists, which one is meant.
+pub(crate) fn apply_body(desired: &Value, live: Option<&LiveObject>) -> Vec<u8> {
+    match live {
+        None => desired.to_string().into_bytes(),
+        Some(live) => {
+            let mut body = desired.clone();
+            if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.insert("uid".to_owned(), Value::from(live.uid.as_str()));
+                metadata.insert(
+                    "resourceVersion".to_owned(),
+                    Value::from(live.resource_version.as_str()),
+                );
+            }
+            body.to_string().into_bytes()
+        }
+    }
+}

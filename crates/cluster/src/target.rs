@@ -1,0 +1,80 @@
+//! One component of one target cluster: where all its operations begin.
+
+use evenkeel_core::{ComponentName, ComponentRevision, Digest};
+
+use crate::applyset::labels::{applyset_id, parent_name};
+use crate::applyset::{Owner, Record};
+use crate::{Cluster, Error};
+
+/// A handle on one component of one cluster. Cheap to clone; holds no state of the target.
+#[derive(Clone, Debug)]
+pub struct ComponentTarget {
+    cluster: Cluster,
+    owner: Owner,
+    name: ComponentName,
+    parent: String,
+    set: String,
+}
+
+/// What decided the objects of a component, so that a check can tell whether they were applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inputs {
+    /// The component revision.
+    pub revision: ComponentRevision,
+    /// A digest of all that the render could see: chart, values, name, namespace, capabilities, engine version.
+    pub digest: Digest,
+}
+
+impl Cluster {
+    /// The component `name`, kept in the name of `owner`.
+    pub fn component(&self, owner: &Owner, name: &ComponentName) -> ComponentTarget {
+        let parent = parent_name(name);
+        let set = applyset_id(&parent);
+        ComponentTarget {
+            cluster: self.clone(),
+            owner: owner.clone(),
+            name: name.clone(),
+            parent,
+            set,
+        }
+    }
+}
+
+impl ComponentTarget {
+    /// The cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// In whose name the objects are kept.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// The component.
+    pub fn name(&self) -> &ComponentName {
+        &self.name
+    }
+
+    /// The name of its parent Secret.
+    pub fn parent_name(&self) -> &str {
+        &self.parent
+    }
+
+    /// The id of its ApplySet, which its objects carry in the label `applyset.kubernetes.io/part-of`.
+    pub fn applyset_id(&self) -> &str {
+        &self.set
+    }
+
+    /// What the target remembers of it; none when it was never applied there.
+    ///
+    /// # Errors
+    /// [`Error::OtherOwner`] when the parent is another fleet's or cluster's; whatever the request fails with.
+    pub async fn record(&self) -> Result<Option<Record>, Error> {
+        Ok(self
+            .cluster
+            .parent::<Record>(&self.parent, &self.owner, false)
+            .await?
+            .map(|parent| parent.record))
+    }
+}
