@@ -232,7 +232,7 @@ impl Executor {
     /// One step of work: looks at the deadline now and then.
     fn step(&mut self) -> Result<(), Error> {
         self.steps += 1;
-        if self.steps % DEADLINE_STEPS == 0
+        if self.steps.is_multiple_of(DEADLINE_STEPS)
             && let Some(passed) = &self.env.deadline
             && passed()
         {

@@ -21,6 +21,7 @@ mod regex;
 mod semver;
 mod split;
 mod strings;
+mod toml;
 mod urls;
 
 pub(crate) use encoding::base64_text;
@@ -48,5 +49,6 @@ pub(crate) static TABLES: &[&[Native]] = &[
     semver::TABLE,
     split::TABLE,
     strings::TABLE,
+    toml::TABLE,
     urls::TABLE,
 ];

@@ -62,7 +62,7 @@ fn digits_for_exponent(value: f64, precision: Option<usize>) -> Decimal {
 }
 
 fn exponent(out: &mut String, decimal: &Decimal, precision: Option<usize>, verb: u8) {
-    let precision = precision.unwrap_or(decimal.digits.len().saturating_sub(1));
+    let precision = precision.unwrap_or_else(|| decimal.digits.len().saturating_sub(1));
     let digit = |index: usize| decimal.digits.get(index).map_or('0', |digit| char::from(*digit));
     out.push(digit(0));
     if precision > 0 {

@@ -20,7 +20,7 @@ type Result = std::result::Result<Value, Error>;
 
 /// Go's conversion on amd64: out of range is the smallest integer.
 pub(super) fn float_to_int(float: f64) -> i64 {
-    if float >= -9_223_372_036_854_775_808.0 && float < 9_223_372_036_854_775_808.0 {
+    if (i64::MIN as f64..-(i64::MIN as f64)).contains(&float) {
         float as i64
     } else {
         i64::MIN

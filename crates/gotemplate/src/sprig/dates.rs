@@ -315,3 +315,12 @@ fn same<T: 'static + PartialEq>(value: &T, other: &dyn Object) -> bool {
         .downcast_ref::<T>()
         .is_some_and(|other| value == other)
 }
+
+/// A date or time of a TOML document; what is no full date stays a text.
+pub(super) fn from_toml(source: &str) -> Value {
+    let layouts: [&[u8]; 3] = [b"2006-01-02T15:04:05Z07:00", b"2006-01-02T15:04:05", HTML];
+    let parsed = layouts
+        .iter()
+        .find_map(|layout| layout::parse(layout, source.as_bytes(), &Zone::Utc).ok());
+    parsed.map_or_else(|| Value::from(source), Value::object)
+}

@@ -333,8 +333,9 @@ impl Constraint {
             )));
         }
         // "1.2 - 1.4" stands for two comparisons.
-        let mut text = text.to_owned();
-        for captures in RANGE.captures_iter(&text.clone()) {
+        let written = text;
+        let mut text = written.to_owned();
+        for captures in RANGE.captures_iter(written) {
             let (whole, from, to) = (group(&captures, 0), group(&captures, 1), group(&captures, 11));
             text = text.replacen(whole, &format!(">= {from}, <= {to} "), 1);
         }

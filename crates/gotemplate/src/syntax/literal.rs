@@ -72,12 +72,12 @@ impl Number {
 
 fn whole_int(float: f64) -> Option<i64> {
     let int = float as i64;
-    (int as f64 == float && float < 9.223_372_036_854_775_8e18).then_some(int)
+    (int as f64 == float && float < -(i64::MIN as f64)).then_some(int)
 }
 
 fn whole_uint(float: f64) -> Option<u64> {
     let uint = float as u64;
-    (uint as f64 == float && float < 1.844_674_407_370_955_2e19).then_some(uint)
+    (uint as f64 == float && float < u64::MAX as f64).then_some(uint)
 }
 
 /// `1+2i`: two numbers, the second signed and ending in `i`.

@@ -15,12 +15,9 @@ const MISSING: &[&str] = &[
     "decryptAES",
     "derivePassword",
     "encryptAES",
-    "fromToml",
     "genCA",
     "genPrivateKey",
     "htpasswd",
-    "mustToToml",
-    "toToml",
 ];
 
 #[derive(Deserialize)]
