@@ -4,7 +4,24 @@
 //! and `go.yaml.in/yaml`; a chart rendered elsewhere is byte-equal only if every one of their habits is kept.
 //!
 //! ```text
-//!  bytes -> scanner -> parser -> composer/resolver -> Value -> emitter (v2 style | v3 style | JSON) -> text
+//!                                            tag and text
+//!                                               |
+//!  bytes -> scanner -> parser -> document -> decode -> Value -> emit (v2: toYaml, v3: toYamlPretty) -> text
+//!           tokens     events    flat nodes      ^       |
+//!                                JSON reader ----+       +----> JSON writer (toJson and kin)
+//! ```
+//!
+//! The oracle is Helm 4.3.1: `tests/data` holds what it printed, slips included (it writes the key `<<` so that it
+//! cannot read it back). Deliberate differences: values nested deeper than [`MAX_DEPTH`] are refused where Go goes on to
+//! 10,000; where Go's own output is random (keys that its order puts in a circle, several keys without a form in JSON),
+//! this crate's is not.
+//!
+//! ```
+//! use evenkeel_goyaml::{Numbers, from_yaml, to_yaml};
+//!
+//! let value = from_yaml(b"{port: 1e6, on: [yes, 'no']}", Numbers::Float64)?;
+//! assert_eq!(to_yaml(&value), "port: 1000000\n\"true\":\n- true\n- \"no\"\n");
+//! # Ok::<(), evenkeel_goyaml::Error>(())
 //! ```
 
 mod decode;

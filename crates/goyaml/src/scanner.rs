@@ -546,6 +546,7 @@ impl<'a> Scanner<'a> {
                 self.reader.skip();
             }
             self.reader.cache(1)?;
+            self.reader.skip_spaces();
             // Tabs may not begin a line in the block context, nor follow `-`, `?` or a `:` after a complex key.
             while self.reader.byte(0) == b' '
                 || ((self.flow_level > 0 || !self.simple_key_allowed) && self.reader.byte(0) == b'\t')

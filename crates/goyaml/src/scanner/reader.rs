@@ -194,6 +194,35 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Steps over ASCII letters, digits and `-_./`, which end no scalar, whatever its style.
+    #[inline]
+    pub(super) fn skip_word(&mut self) {
+        if self.pieces.is_some() {
+            return;
+        }
+        let rest = self.text.as_bytes().get(self.position..).unwrap_or(&[]);
+        let count = rest
+            .iter()
+            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/'))
+            .count();
+        self.position += count;
+        self.mark.index += count;
+        self.mark.column += count;
+    }
+
+    /// Steps over blanks (not tabs).
+    #[inline]
+    pub(super) fn skip_spaces(&mut self) {
+        if self.pieces.is_some() {
+            return;
+        }
+        let rest = self.text.as_bytes().get(self.position..).unwrap_or(&[]);
+        let count = rest.iter().take_while(|b| **b == b' ').count();
+        self.position += count;
+        self.mark.index += count;
+        self.mark.column += count;
+    }
+
     /// Steps over characters of the line as long as they are plain ASCII.
     fn skip_ascii_line(&mut self) {
         let rest = self.text.as_bytes().get(self.position..).unwrap_or(&[]);

@@ -193,6 +193,7 @@ impl<'a> Scanner<'a> {
                     from = self.reader.position();
                 } else {
                     self.reader.skip();
+                    self.reader.skip_word();
                 }
                 self.reader.cache(2)?;
             }
@@ -291,6 +292,7 @@ impl<'a> Scanner<'a> {
                     from = self.reader.position();
                 }
                 self.reader.skip();
+                self.reader.skip_word();
                 end = self.reader.position();
                 self.reader.cache(2)?;
             }
