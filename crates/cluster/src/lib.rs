@@ -16,7 +16,9 @@
 
 mod apply;
 mod applyset;
+mod check;
 mod connection;
+mod delete;
 mod discovery;
 mod drift;
 mod error;
@@ -26,21 +28,26 @@ mod identity;
 mod live;
 mod manifest;
 mod memory;
+mod namespaces;
 mod objects;
 pub mod order;
 mod plan;
 mod progress;
 mod prune;
 pub mod readiness;
+mod renders;
 mod session;
 mod target;
+mod values;
 mod wait;
 
 pub use applyset::{
     FIELD_MANAGER, FLEET_LABEL, IGNORE_READINESS, Owner, PART_OF, Record, RecordedObject, SYSTEM_NAMESPACE,
     applyset_id, parent_name,
 };
+pub use check::{ClusterCheck, Difference, Expected, Verdict};
 pub use connection::{Cluster, ConnectOptions, KubeconfigPolicy, Limits, RequestCounts, Verb};
+pub use delete::{DeleteOptions, Deletion};
 pub use discovery::{Discovery, Resource};
 pub use error::{
     Error, ErrorClass, FieldConflict, ForeignObject, ManifestProblem, ObjectError, Stop, StuckObject,
@@ -54,4 +61,5 @@ pub use progress::{Event, Observer, unobserved};
 pub use readiness::{ObjectState, Patience, Readiness};
 pub use session::Session;
 pub use target::{ComponentTarget, Inputs};
+pub use values::DataKind;
 pub use wait::WaitOptions;

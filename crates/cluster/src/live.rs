@@ -205,6 +205,10 @@ impl LiveObject {
         self.labels.managed_by.clone()
     }
 
+    pub(crate) fn is_managed_by_us(&self) -> bool {
+        self.labels.managed_by.as_deref() == Some(FIELD_MANAGER)
+    }
+
     /// Whether a controller made it for an object that it owns.
     pub(crate) fn has_controller(&self) -> bool {
         self.owner_references.iter().any(|owner| owner.controller)

@@ -99,10 +99,6 @@ impl Desired {
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
-
-    pub(crate) fn find(&self, object: &ObjectRef) -> Option<&DesiredObject> {
-        self.objects.iter().find(|desired| desired.object == *object)
-    }
 }
 
 impl ComponentTarget {

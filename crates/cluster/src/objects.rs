@@ -44,8 +44,6 @@ pub(crate) struct Applied {
     /// Whether the object did not exist before.
     pub(crate) created: bool,
     pub(crate) live: LiveObject,
-    /// The whole object as the server now has it.
-    pub(crate) body: Bytes,
 }
 
 /// What must hold for a deletion to happen.
@@ -62,8 +60,6 @@ pub(crate) enum Propagation {
     Background,
     /// It stays until its dependants are gone.
     Foreground,
-    /// Its dependants stay.
-    Orphan,
 }
 
 impl Propagation {
@@ -71,7 +67,6 @@ impl Propagation {
         match self {
             Self::Background => "Background",
             Self::Foreground => "Foreground",
-            Self::Orphan => "Orphan",
         }
     }
 }
@@ -252,7 +247,6 @@ impl Cluster {
         Ok(Applied {
             created: sent.status == StatusCode::CREATED,
             live,
-            body: sent.body,
         })
     }
 

@@ -267,7 +267,7 @@ async fn follow(
                 };
                 forget_one(awaited, &object, board);
             }
-            Ok(Some(WatchEvent::Bookmark(_))) => {}
+            Ok(Some(WatchEvent::Bookmark)) => {}
             Ok(None) | Err(Error::Expired { .. }) => return None,
             Err(error) => return Some(Err(error.into())),
         }

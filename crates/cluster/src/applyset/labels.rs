@@ -32,8 +32,6 @@ pub(crate) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kind
 pub(crate) const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 /// On every kept render: the parent it belongs to.
 pub(crate) const RENDER_OF: &str = "evenkeel.dev/render-of";
-/// Helm's word for objects that no uninstall removes.
-pub(crate) const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 
 const PREFIX: &str = "evenkeel-";
 /// Hexadecimal digits that tell names apart after cutting.

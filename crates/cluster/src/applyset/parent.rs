@@ -251,7 +251,7 @@ impl Cluster {
         Parent::from_body(&body, owner, false)
     }
 
-    async fn create_system_namespace(&self, guard: Guard<'_>) -> Result<(), Error> {
+    pub(crate) async fn create_system_namespace(&self, guard: Guard<'_>) -> Result<(), Error> {
         let object = ObjectRef {
             group: String::new(),
             kind: "Namespace".to_owned(),

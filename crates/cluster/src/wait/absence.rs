@@ -118,7 +118,7 @@ async fn follow(
                             *known = live;
                         }
                     }
-                    Ok(Some(WatchEvent::Bookmark(_))) => {}
+                    Ok(Some(WatchEvent::Bookmark)) => {}
                     Ok(None) | Err(Error::Expired { .. }) => break,
                     Err(error) => return Err(error),
                 }

@@ -1,0 +1,631 @@
+//! Taking a component away: its objects deleted and really gone, or left behind without our marks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::{GroupKind, ObjectChange, ObjectRef, Plan, PlanAction, PlannedChange, SkippedObject};
+use futures::stream::{self, FuturesUnordered, StreamExt as _};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::applyset::Owner;
+use crate::applyset::labels::{CLUSTER_PARENT, PART_OF, SYSTEM_NAMESPACE, applyset_id};
+use crate::applyset::parent::Parent;
+use crate::applyset::record::{Record, SharedRecord};
+use crate::error::{ObjectError, StuckObject};
+use crate::guard::Attempt;
+use crate::live::LiveObject;
+use crate::objects::{Propagation, Selection, namespaces};
+use crate::order::{self, Phase};
+use crate::plan::{Removal, namespace_ref};
+use crate::progress::{Event, Observer};
+use crate::prune::{Deleted, delete_batch, stop_or_fail};
+use crate::target::ComponentTarget;
+use crate::wait::absence;
+use crate::{Cluster, Error};
+
+/// How a component is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// How long everything may take to be gone.
+    pub timeout: Duration,
+    /// Also volumes, volume claims and the CustomResourceDefinitions that only this component wants.
+    pub all: bool,
+    /// Whether to wait until everything is gone; without it neither namespaces nor the parent are deleted, and a later
+    /// call finishes the work.
+    pub blocking: bool,
+    /// Whether the component's namespace may be deleted when we made it and it is empty.
+    pub namespaces: bool,
+}
+
+impl Default for DeleteOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(300),
+            all: false,
+            blocking: true,
+            namespaces: true,
+        }
+    }
+}
+
+/// What a deletion did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deletion {
+    /// Every object that was deleted or let go.
+    pub changes: Vec<ObjectChange>,
+    /// What stays, and why.
+    pub kept: Vec<SkippedObject>,
+    /// Whether the component is gone from the cluster, with its parent.
+    pub complete: bool,
+}
+
+/// Everything of a component that exists.
+struct Inventory {
+    parent: Parent<Record>,
+    shared: Option<Parent<SharedRecord>>,
+    removals: Vec<Removal>,
+    kept: Vec<SkippedObject>,
+}
+
+impl ComponentTarget {
+    /// What [`ComponentTarget::delete`] would do.
+    ///
+    /// # Errors
+    /// As [`ComponentTarget::delete`], of its reads.
+    pub async fn plan_deletion(&self, options: &DeleteOptions) -> Result<Plan, Error> {
+        let Some(inventory) = self.inventory(options).await? else {
+            return Ok(Plan::default());
+        };
+        let change = |object: ObjectRef, reason: &str| PlannedChange {
+            object,
+            action: PlanAction::Delete,
+            reason: reason.to_owned(),
+        };
+        let mut changes: Vec<PlannedChange> = inventory
+            .removals
+            .iter()
+            .map(|removal| change(removal.object.clone(), "the component is deleted"))
+            .collect();
+        if let Some(shared) = inventory.shared.as_ref().filter(|_| options.namespaces) {
+            changes.extend(
+                shared
+                    .record
+                    .left_over_namespaces(self.name())
+                    .into_iter()
+                    .map(|shared| {
+                        change(
+                            shared.recorded.object(),
+                            "we made it; deleted only if it is empty then",
+                        )
+                    }),
+            );
+        }
+        Ok(Plan {
+            changes,
+            skipped: inventory.kept,
+        })
+    }
+
+    /// Deletes the component: its objects in reverse order, phase by phase, each phase when the one before is really
+    /// gone; then namespaces that we made and that are empty; the parent last. Another call goes on where one ended.
+    ///
+    /// # Errors
+    /// [`Error::Stuck`] with everything still there when time is up, and the finalizers that hold it; [`Error::Objects`]
+    /// with what could not be deleted; [`Error::Fenced`] and [`Error::Stopped`] as for every write.
+    pub async fn delete(
+        &self,
+        attempt: &Attempt,
+        options: &DeleteOptions,
+        observer: &Observer,
+    ) -> Result<Deletion, Error> {
+        let deadline = Instant::now() + options.timeout;
+        let Some(inventory) = self.inventory(options).await? else {
+            return Ok(Deletion {
+                complete: true,
+                ..Deletion::default()
+            });
+        };
+        let mut parent = self.fence_parent(inventory.parent, attempt).await?;
+        let mut deletion = Deletion {
+            kept: inventory.kept,
+            ..Deletion::default()
+        };
+        for phase in Phase::ALL.into_iter().rev() {
+            let batch: Vec<Removal> = inventory
+                .removals
+                .iter()
+                .filter(|removal| order::phase(&removal.object.group_kind()) == phase)
+                .cloned()
+                .collect();
+            self.delete_phase(&batch, attempt, options, deadline, observer, &mut deletion)
+                .await?;
+        }
+        if !options.blocking {
+            return Ok(deletion);
+        }
+        self.release_shared(
+            inventory.shared,
+            options,
+            attempt,
+            deadline,
+            observer,
+            &mut deletion,
+        )
+        .await?;
+        self.delete_renders(attempt).await?;
+        // Written again since: only a newer attempt does that.
+        match self.cluster().delete_parent(&parent, &*attempt.guard).await {
+            Err(Error::Conflict { .. }) => {
+                let now = self
+                    .cluster()
+                    .parent::<Record>(self.parent_name(), self.owner(), false)
+                    .await?;
+                if let Some(now) = now {
+                    parent = self.fence_parent(now, attempt).await?;
+                    self.cluster().delete_parent(&parent, &*attempt.guard).await?;
+                }
+            }
+            outcome => outcome?,
+        }
+        deletion.complete = true;
+        Ok(deletion)
+    }
+
+    /// Lets the component go: our labels are taken off its objects, its parent is removed, everything else stays.
+    ///
+    /// # Errors
+    /// [`Error::Objects`] with what could not be let go; [`Error::Fenced`] and [`Error::Stopped`] as for every write.
+    pub async fn orphan(&self, attempt: &Attempt, observer: &Observer) -> Result<Deletion, Error> {
+        let options = DeleteOptions {
+            all: true,
+            ..DeleteOptions::default()
+        };
+        let Some(inventory) = self.inventory(&options).await? else {
+            return Ok(Deletion {
+                complete: true,
+                ..Deletion::default()
+            });
+        };
+        let parent = self.fence_parent(inventory.parent, attempt).await?;
+        let mut deletion = Deletion::default();
+        let members = self.members_kinds(&parent).await?;
+        let mut live = self.list_members(&members).await?;
+        live.retain(|_, live| live.owned().is_some());
+        let outcomes: Vec<(ObjectRef, Result<(), Error>)> = stream::iter(live)
+            .map(|(object, live)| {
+                let resource = members.get(&object.group_kind()).cloned();
+                async move {
+                    let outcome = match resource {
+                        Some(resource) => self.cluster().let_go(&resource, &object, &live, attempt).await,
+                        None => Ok(()),
+                    };
+                    (object, outcome)
+                }
+            })
+            .buffer_unordered(self.cluster().limits().apply_concurrency.max(1))
+            .collect()
+            .await;
+        let mut failures = Vec::new();
+        for (object, outcome) in outcomes {
+            match outcome {
+                Ok(()) => {
+                    observer(Event::Changed {
+                        object: object.clone(),
+                        action: PlanAction::Update,
+                    });
+                    let at = self.cluster().clock().now();
+                    deletion.changes.push(ObjectChange {
+                        object,
+                        action: PlanAction::Update,
+                        at,
+                    });
+                }
+                Err(error) => failures.push(ObjectError { object, error }),
+            }
+        }
+        stop_or_fail(failures)?;
+        self.let_go_of_shared(inventory.shared, attempt).await?;
+        self.delete_renders(attempt).await?;
+        self.cluster().delete_parent(&parent, &*attempt.guard).await?;
+        deletion.complete = true;
+        Ok(deletion)
+    }
+
+    async fn inventory(&self, options: &DeleteOptions) -> Result<Option<Inventory>, Error> {
+        let mut parents = self.cluster().parents(self.owner(), false).await?;
+        let Some(parent) = parents.components.remove(self.parent_name()).transpose()? else {
+            return Ok(None);
+        };
+        let kinds = self.members_kinds(&parent).await?;
+        let recorded: BTreeSet<ObjectRef> =
+            parent.record.objects.iter().map(|entry| entry.object()).collect();
+        let mut removals = Vec::new();
+        let mut kept = Vec::new();
+        for (object, live) in self.list_members(&kinds).await? {
+            if !recorded.contains(&object) && (live.owned().is_none() || live.has_controller()) {
+                continue;
+            }
+            let kind = object.group_kind();
+            if live.is_kept() {
+                kept.push(SkippedObject {
+                    object,
+                    reason: "helm.sh/resource-policy: keep".to_owned(),
+                });
+            } else if order::never_pruned(&kind) && !options.all {
+                let reason = "it holds data; deleted only when everything is asked for".to_owned();
+                kept.push(SkippedObject { object, reason });
+            } else if let Some(resource) = kinds.get(&kind) {
+                removals.push(Removal {
+                    object,
+                    resource: Arc::clone(resource),
+                    live,
+                });
+            }
+        }
+        if let Some(shared) = parents.shared.as_ref().filter(|_| !options.all) {
+            let wanted = shared
+                .record
+                .objects
+                .iter()
+                .filter(|shared| shared.wanted_by.contains_key(self.name()));
+            kept.extend(wanted.map(|shared| shared.recorded.object()).filter(|o| order::is_definition(&o.group_kind())).map(
+                |object| SkippedObject {
+                    object,
+                    reason: "deleting it would delete every resource of its kind; deleted only when everything is asked for"
+                        .to_owned(),
+                },
+            ));
+        }
+        removals.sort_by_cached_key(|removal| std::cmp::Reverse(order::sort_key(&removal.object)));
+        Ok(Some(Inventory {
+            parent,
+            shared: parents.shared,
+            removals,
+            kept,
+        }))
+    }
+
+    /// Takes the fence without announcing anything new.
+    async fn fence_parent(&self, parent: Parent<Record>, attempt: &Attempt) -> Result<Parent<Record>, Error> {
+        let mut parent = parent;
+        loop {
+            if parent.record.fence > attempt.fence {
+                return Err(Error::Fenced {
+                    component: self.name().to_string(),
+                    ours: attempt.fence,
+                    theirs: parent.record.fence,
+                });
+            }
+            let mut record = parent.record.clone();
+            record.fence = attempt.fence;
+            record.unfinished = true;
+            if record == parent.record {
+                return Ok(parent);
+            }
+            let kinds = parent.group_kinds.clone();
+            match self
+                .cluster()
+                .update_parent(&parent, self.owner(), &record, &kinds, &*attempt.guard)
+                .await
+            {
+                Err(Error::Conflict { .. }) => {
+                    match self
+                        .cluster()
+                        .parent(self.parent_name(), self.owner(), false)
+                        .await?
+                    {
+                        Some(now) => parent = now,
+                        None => return Ok(parent),
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn delete_phase(
+        &self,
+        batch: &[Removal],
+        attempt: &Attempt,
+        options: &DeleteOptions,
+        deadline: Instant,
+        observer: &Observer,
+        deletion: &mut Deletion,
+    ) -> Result<(), Error> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let set = self.applyset_id();
+        let outcomes = delete_batch(
+            self.cluster(),
+            batch,
+            set,
+            Propagation::Foreground,
+            &*attempt.guard,
+        )
+        .await;
+        let mut failures = Vec::new();
+        let mut awaited: BTreeMap<GroupKind, (&Removal, BTreeMap<String, LiveObject>)> = BTreeMap::new();
+        for (object, outcome) in outcomes {
+            let Some(removal) = batch.iter().find(|removal| removal.object == object) else {
+                continue;
+            };
+            match outcome {
+                Ok(Deleted::Asked) => {
+                    observer(Event::Changed {
+                        object: object.clone(),
+                        action: PlanAction::Delete,
+                    });
+                    let at = self.cluster().clock().now();
+                    deletion.changes.push(ObjectChange {
+                        object: object.clone(),
+                        action: PlanAction::Delete,
+                        at,
+                    });
+                    let of_kind = awaited
+                        .entry(object.group_kind())
+                        .or_insert((removal, BTreeMap::new()));
+                    of_kind.1.insert(removal.live.uid.clone(), removal.live.clone());
+                }
+                Ok(Deleted::Gone) => {}
+                Ok(Deleted::NotOurs) => {
+                    let reason = "it is no longer ours".to_owned();
+                    deletion.kept.push(SkippedObject { object, reason });
+                }
+                Err(error) => failures.push(ObjectError { object, error }),
+            }
+        }
+        stop_or_fail(failures)?;
+        if !options.blocking {
+            return Ok(());
+        }
+        let selector = format!("{PART_OF}={set}");
+        let mut waits: FuturesUnordered<_> = awaited
+            .into_values()
+            .map(|(removal, objects)| {
+                let selection = Selection {
+                    labels: &selector,
+                    ..Selection::default()
+                };
+                absence::of_kind(
+                    self.cluster(),
+                    &removal.resource,
+                    selection,
+                    objects,
+                    deadline,
+                    observer,
+                )
+            })
+            .collect();
+        let mut stuck: Vec<StuckObject> = Vec::new();
+        while let Some(outcome) = waits.next().await {
+            match outcome {
+                Ok(()) => {}
+                Err(Error::Stuck(objects)) => stuck.extend(objects),
+                Err(error) => return Err(error),
+            }
+        }
+        stuck.sort_by(|a, b| a.object.cmp(&b.object));
+        if stuck.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Stuck(stuck))
+        }
+    }
+
+    /// Deletes what only this component wanted of the shared set, where that is allowed, and takes its wishes back.
+    async fn release_shared(
+        &self,
+        shared: Option<Parent<SharedRecord>>,
+        options: &DeleteOptions,
+        attempt: &Attempt,
+        deadline: Instant,
+        observer: &Observer,
+        deletion: &mut Deletion,
+    ) -> Result<(), Error> {
+        let Some(parent) = shared else {
+            return Ok(());
+        };
+        let mut gone: BTreeSet<ObjectRef> = BTreeSet::new();
+        if options.all {
+            gone.extend(
+                self.delete_definitions(&parent.record, attempt, options, deadline, observer, deletion)
+                    .await?,
+            );
+        }
+        if options.namespaces {
+            for shared in parent.record.left_over_namespaces(self.name()) {
+                let object = shared.recorded.object();
+                let uid = &shared.recorded.uid;
+                let kept = self
+                    .cluster()
+                    .delete_namespace_if_empty(&object, uid, deadline, &*attempt.guard)
+                    .await?;
+                match kept {
+                    Some(reason) => deletion.kept.push(SkippedObject { object, reason }),
+                    None => {
+                        observer(Event::Gone(object.clone()));
+                        let at = self.cluster().clock().now();
+                        deletion.changes.push(ObjectChange {
+                            object: object.clone(),
+                            action: PlanAction::Delete,
+                            at,
+                        });
+                        gone.insert(object);
+                    }
+                }
+            }
+        }
+        let name = self.name().clone();
+        let change = |record: &mut SharedRecord| {
+            let before = record.objects.len();
+            let unwanted = record.unwant(&name, &BTreeSet::new());
+            record
+                .objects
+                .retain(|shared| !gone.contains(&shared.recorded.object()));
+            unwanted || record.objects.len() != before
+        };
+        self.cluster()
+            .update_shared(
+                self.owner(),
+                Some(parent),
+                &BTreeSet::new(),
+                &*attempt.guard,
+                change,
+            )
+            .await
+            .map(drop)
+    }
+
+    async fn delete_definitions(
+        &self,
+        record: &SharedRecord,
+        attempt: &Attempt,
+        options: &DeleteOptions,
+        deadline: Instant,
+        observer: &Observer,
+        deletion: &mut Deletion,
+    ) -> Result<Vec<ObjectRef>, Error> {
+        let mut batch = Vec::new();
+        for shared in record
+            .objects
+            .iter()
+            .filter(|shared| order::is_definition(&shared.recorded.group_kind()))
+        {
+            let only_ours = shared.made_by_us && shared.wanted_by.keys().all(|name| name == self.name());
+            let Some(resource) = self
+                .cluster()
+                .preferred_resource(&shared.recorded.group_kind())
+                .await?
+            else {
+                continue;
+            };
+            let object = shared.recorded.object();
+            match self.cluster().get_live(&resource, &object).await? {
+                Some(live) if only_ours && live.uid == shared.recorded.uid && !live.is_kept() => {
+                    batch.push(Removal {
+                        object,
+                        resource,
+                        live,
+                    });
+                }
+                _ => {}
+            }
+        }
+        self.delete_phase(&batch, attempt, options, deadline, observer, deletion)
+            .await?;
+        Ok(batch.into_iter().map(|removal| removal.object).collect())
+    }
+
+    /// Takes our label off shared objects that only this component wanted.
+    async fn let_go_of_shared(
+        &self,
+        shared: Option<Parent<SharedRecord>>,
+        attempt: &Attempt,
+    ) -> Result<(), Error> {
+        let Some(parent) = shared else {
+            return Ok(());
+        };
+        let set = applyset_id(CLUSTER_PARENT);
+        let mut gone = BTreeSet::new();
+        let only_ours = parent
+            .record
+            .objects
+            .iter()
+            .filter(|shared| shared.wanted_by.contains_key(self.name()) && shared.wanted_by.len() == 1);
+        for shared in only_ours {
+            let object = shared.recorded.object();
+            let Some(resource) = self
+                .cluster()
+                .preferred_resource(&shared.recorded.group_kind())
+                .await?
+            else {
+                continue;
+            };
+            if let Some(live) = self
+                .cluster()
+                .get_live(&resource, &object)
+                .await?
+                .filter(|live| live.is_part_of(&set))
+            {
+                self.cluster().let_go(&resource, &object, &live, attempt).await?;
+            }
+            gone.insert(object);
+        }
+        let name = self.name().clone();
+        let change = |record: &mut SharedRecord| {
+            let unwanted = record.unwant(&name, &BTreeSet::new());
+            record
+                .objects
+                .retain(|shared| !gone.contains(&shared.recorded.object()));
+            unwanted
+        };
+        self.cluster()
+            .update_shared(
+                self.owner(),
+                Some(parent),
+                &BTreeSet::new(),
+                &*attempt.guard,
+                change,
+            )
+            .await
+            .map(drop)
+    }
+}
+
+impl Cluster {
+    /// Takes our label off one object, if it still is the one that we saw.
+    async fn let_go(
+        &self,
+        resource: &crate::Resource,
+        object: &ObjectRef,
+        live: &LiveObject,
+        attempt: &Attempt,
+    ) -> Result<(), Error> {
+        let patch = json!({"metadata": {"uid": live.uid, "labels": {PART_OF: null}}});
+        match self.merge(resource, object, &patch, &*attempt.guard).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what is left of us when the last component is gone: the shared parent, and the namespace of the parents
+    /// when it is empty. Does nothing while a component is left.
+    ///
+    /// # Errors
+    /// Whatever a request fails with.
+    pub async fn leave(&self, owner: &Owner, attempt: &Attempt, timeout: Duration) -> Result<(), Error> {
+        let deadline = Instant::now() + timeout;
+        let parents = self.parents(owner, false).await?;
+        if !parents.components.is_empty() {
+            return Ok(());
+        }
+        if let Some(shared) = &parents.shared {
+            // Namespaces that were not empty when their component went may be by now.
+            for left in shared
+                .record
+                .objects
+                .iter()
+                .filter(|left| left.made_by_us && left.wanted_by.is_empty())
+            {
+                let object = left.recorded.object();
+                if order::is_namespace(&object.group_kind()) {
+                    self.delete_namespace_if_empty(&object, &left.recorded.uid, deadline, &*attempt.guard)
+                        .await?;
+                }
+            }
+            self.delete_parent(shared, &*attempt.guard).await?;
+        }
+        let system = namespace_ref(SYSTEM_NAMESPACE);
+        if let Some(live) = self.get_live(&namespaces(), &system).await?
+            && live.is_managed_by_us()
+        {
+            self.delete_namespace_if_empty(&system, &live.uid, deadline, &*attempt.guard)
+                .await?;
+        }
+        Ok(())
+    }
+}
