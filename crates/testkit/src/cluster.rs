@@ -91,8 +91,8 @@ impl TestCluster {
     /// Makes a namespace that no other test has, and waits until Pods can be created in it. Its name starts with
     /// `prefix`.
     ///
-    /// A test that deletes a namespace with Pods in it gives these `terminationGracePeriodSeconds: 1`: with the
-    /// default of 30, Kubernetes looks after the namespace again only after 16 seconds.
+    /// Deleting a namespace takes its time: Kubernetes starts to empty it after 5 seconds, and if Pods have the default
+    /// `terminationGracePeriodSeconds` of 30, looks again only after 16 more. Give those Pods 1.
     ///
     /// # Panics
     /// When it cannot be made.
