@@ -8,6 +8,7 @@ use evenkeel_goyaml::{Map, Value};
 use crate::Error;
 use crate::load::{self, archive};
 use crate::metadata::Metadata;
+use crate::schema::Schema;
 use crate::variant::VariantCache;
 
 /// A chart with all its sub-charts, read and checked. Immutable and cheap to share: put it in an [`Arc`] and render
@@ -25,7 +26,7 @@ pub struct Chart {
 pub(crate) struct LoadedChart {
     pub(crate) metadata: Metadata,
     pub(crate) values: Arc<Map>,
-    pub(crate) schema: Option<Vec<u8>>,
+    pub(crate) schema: Option<Schema>,
     pub(crate) templates: Vec<ChartFile>,
     pub(crate) files: Arc<Vec<ChartFile>>,
     pub(crate) dependencies: Vec<Arc<LoadedChart>>,
@@ -75,6 +76,10 @@ impl Chart {
         let digest = Digest::of_parts(files.iter().flat_map(|file| [file.path.as_bytes(), &file.data]));
         let mut warnings = Vec::new();
         let root = Arc::new(load::load(files, 0, &mut warnings)?);
+        // Helm asks this of the top chart only.
+        if !matches!(root.metadata.api_version.as_str(), "v1" | "v2") {
+            return Err(Error::UnsupportedApiVersion(root.metadata.api_version.clone()));
+        }
         Ok(Self {
             root,
             digest,

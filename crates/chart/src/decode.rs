@@ -16,19 +16,13 @@ pub(crate) fn mismatch(value: &Value, target: &str) -> String {
     format!("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go {target}")
 }
 
-/// Where a field sits, for error texts: `struct field Metadata.name of type string`.
+/// Where a field sits, for error texts: `struct field .metadata.name of type string`.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) owner: &'a str,
-    pub(crate) field: &'a str,
-}
+pub(crate) struct Place<'a>(pub(crate) &'a str);
 
 impl Place<'_> {
     fn mismatch(self, value: &Value, go_type: &str) -> String {
-        mismatch(
-            value,
-            &format!("struct field {}.{} of type {go_type}", self.owner, self.field),
-        )
+        mismatch(value, &format!("struct field .{} of type {go_type}", self.0))
     }
 }
 
@@ -97,7 +91,7 @@ pub(crate) fn text_map(
             let into = into.get_or_insert_default();
             for (key, value) in map {
                 let mut one = String::new();
-                text(value, &mut one, place)?;
+                text(value, &mut one, Place(&format!("{}.{key}", place.0)))?;
                 into.insert(key.clone(), one);
             }
         }

@@ -10,8 +10,8 @@ use crate::Error;
 use crate::chart::LoadedChart;
 use crate::convert::{deep_copy, map_from_yaml, map_to_yaml};
 use crate::metadata::{Dependency, ImportValues};
-use crate::semver::is_compatible;
 use crate::values::coalesce::{Nulls, coalesce, coalesce_plain, merge_tables};
+use evenkeel_gotemplate::version_satisfies;
 
 /// A chart in its place in the tree: conditions, tags, aliases and imported values applied.
 #[derive(Clone, Debug)]
@@ -100,7 +100,8 @@ fn enable_below(node: &mut Node, values: &Map, path: &str, warnings: &mut Vec<St
     let present = std::mem::take(&mut node.children);
     let is_declared = |child: &Node| {
         declared.iter().any(|dependency| {
-            child.name == dependency.name && is_compatible(&dependency.version, &child.chart.metadata.version)
+            child.name == dependency.name
+                && version_satisfies(&dependency.version, &child.chart.metadata.version)
         })
     };
     // Charts that nobody declared always take part, before the declared ones.
@@ -111,7 +112,8 @@ fn enable_below(node: &mut Node, values: &Map, path: &str, warnings: &mut Vec<St
         .collect();
     for dependency in &mut declared {
         let found = present.iter().find(|child| {
-            child.name == dependency.name && is_compatible(&dependency.version, &child.chart.metadata.version)
+            child.name == dependency.name
+                && version_satisfies(&dependency.version, &child.chart.metadata.version)
         });
         let found = found.cloned();
         if !dependency.alias.is_empty() {
@@ -249,6 +251,3 @@ fn nest(path: &str, table: Map) -> Map {
         outer
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,15 +20,18 @@ pub enum Error {
     /// `Chart.yaml` was read, but says something it must not.
     #[error("validation: {0}")]
     Validation(String),
+    /// The chart has an API version that Helm 4.3.1 does not render.
+    #[error("unsupported chart version {0:?}: apiVersion must be v1 or v2")]
+    UnsupportedApiVersion(String),
     /// A chart below `charts/` cannot be loaded.
-    #[error("error unpacking subchart {name} in {parent}: {source}")]
+    #[error("error unpacking subchart {name} in {parent}: {problem}")]
     Subchart {
         /// The entry below `charts/`.
         name: String,
         /// Name of the chart that holds it.
         parent: String,
         /// What is wrong with it.
-        source: Box<Error>,
+        problem: Box<Error>,
     },
     /// A chart archive is broken, too large, or tries to reach outside its own directory.
     #[error("chart archive refused: {0}")]

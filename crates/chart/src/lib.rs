@@ -30,7 +30,6 @@ mod release;
 mod render;
 mod rendered;
 mod schema;
-mod semver;
 mod values;
 mod variant;
 

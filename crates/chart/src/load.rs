@@ -8,6 +8,7 @@ use evenkeel_goyaml::{Numbers, from_yaml};
 use crate::Error;
 use crate::chart::{ChartFile, LoadedChart};
 use crate::metadata::Metadata;
+use crate::schema::Schema;
 use crate::values::load_values;
 
 pub(crate) mod archive;
@@ -53,8 +54,7 @@ pub(crate) fn load(
             "requirements.yaml" => {
                 metadata
                     .get_or_insert_default()
-                    .read(&file.data)
-                    .map_err(|problem| Error::chart_file("requirements.yaml", problem))?;
+                    .read("requirements.yaml", &file.data)?;
                 chart.keep_if_v1(file, metadata.as_ref(), warnings);
             }
             path if path.starts_with("templates/") => chart.templates.push(file),
@@ -80,17 +80,17 @@ pub(crate) fn load(
         if entry.starts_with(['_', '.']) {
             continue;
         }
-        let loaded = load_entry(&entry, files, depth, warnings).map_err(|source| Error::Subchart {
+        let loaded = load_entry(&entry, files, depth, warnings).map_err(|problem| Error::Subchart {
             name: entry,
             parent: metadata.name.clone(),
-            source: Box::new(source),
+            problem: Box::new(problem),
         })?;
         dependencies.push(Arc::new(loaded));
     }
     Ok(LoadedChart {
         metadata,
         values: Arc::new(chart.values),
-        schema: chart.schema,
+        schema: chart.schema.map(Schema::new),
         templates: chart.templates,
         files: Arc::new(chart.files),
         dependencies,
@@ -130,9 +130,7 @@ fn read_chart_file(files: &[ChartFile]) -> Result<Option<Metadata>, Error> {
         return Ok(None);
     };
     let mut metadata = Metadata::default();
-    metadata
-        .read(&file.data)
-        .map_err(|problem| Error::chart_file("Chart.yaml", problem))?;
+    metadata.read("Chart.yaml", &file.data)?;
     if metadata.api_version.is_empty() {
         // Charts of Helm 2 did not have to say so.
         "v1".clone_into(&mut metadata.api_version);

@@ -297,14 +297,10 @@ fn head(object: &Value) -> Result<(Head, BTreeMap<String, String>), String> {
     let mut head = Head::default();
     let mut annotations = None;
     for (key, value) in decode::object(object, "util.SimpleHead")?.into_iter().flatten() {
-        let place = |field| Place {
-            owner: "SimpleHead",
-            field,
-        };
         if names(key, "apiVersion") {
-            decode::text(value, &mut head.api_version, place("apiVersion"))?;
+            decode::text(value, &mut head.api_version, Place("apiVersion"))?;
         } else if names(key, "kind") {
-            decode::text(value, &mut head.kind, place("kind"))?;
+            decode::text(value, &mut head.kind, Place("kind"))?;
         } else if names(key, "metadata") {
             match value {
                 Value::Null => {
@@ -314,15 +310,15 @@ fn head(object: &Value) -> Result<(Head, BTreeMap<String, String>), String> {
                 Value::Map(metadata) => {
                     for (key, value) in metadata {
                         if names(key, "name") {
-                            decode::text(value, &mut head.name, place("metadata.name"))?;
+                            decode::text(value, &mut head.name, Place("metadata.name"))?;
                         } else if names(key, "annotations") {
-                            decode::text_map(value, &mut annotations, place("metadata.annotations"))?;
+                            decode::text_map(value, &mut annotations, Place("metadata.annotations"))?;
                         } else if let ("namespace", Value::String(namespace)) = (key.as_str(), value) {
                             head.namespace.clone_from(namespace);
                         }
                     }
                 }
-                other => return Err(mismatch(other, "struct field SimpleHead.metadata of type struct")),
+                other => return Err(mismatch(other, "struct field .metadata of type struct")),
             }
         }
     }

@@ -6,7 +6,7 @@ use evenkeel_goyaml::{Numbers, Value, from_yaml};
 
 use crate::Error;
 use crate::decode::{self, Place, names};
-use crate::semver::Version;
+use evenkeel_gotemplate::is_version;
 
 /// The contents of `Chart.yaml`, of either API version.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,6 +46,19 @@ pub struct Metadata {
     pub dependencies: Option<Vec<Dependency>>,
     /// `application` (the default) or `library`.
     pub kind: String,
+}
+
+/// Why a field cannot be read.
+enum Fault {
+    Type(String),
+    /// A list whose items are objects has one that is `null`.
+    NullNode(&'static str),
+}
+
+impl From<String> for Fault {
+    fn from(problem: String) -> Self {
+        Fault::Type(problem)
+    }
 }
 
 /// A person or organisation.
@@ -99,39 +112,44 @@ pub enum ImportValues {
 
 impl Metadata {
     /// Reads a YAML text on top of what is already there: `Chart.yaml` first, `requirements.yaml` after it.
-    pub(crate) fn read(&mut self, text: &[u8]) -> Result<(), String> {
-        let tree = from_yaml(text, Numbers::Exact).map_err(|e| e.to_string())?;
-        let Some(map) = decode::object(&tree, "v2.Metadata")? else {
+    pub(crate) fn read(&mut self, file: &str, text: &[u8]) -> Result<(), Error> {
+        let tree = from_yaml(text, Numbers::Exact).map_err(|e| Error::chart_file(file, e))?;
+        self.take(&tree).map_err(|fault| match fault {
+            Fault::Type(problem) => Error::chart_file(file, problem),
+            Fault::NullNode(list) => {
+                Error::Validation(format!("{list} must not contain empty or null nodes"))
+            }
+        })
+    }
+
+    fn take(&mut self, tree: &Value) -> Result<(), Fault> {
+        let Some(map) = decode::object(tree, "v2.Metadata")? else {
             return Ok(());
         };
         for (key, value) in map {
-            let place = |field| Place {
-                owner: "Metadata",
-                field,
-            };
             match FIELDS
                 .iter()
                 .find(|field| names(key, field))
                 .copied()
                 .unwrap_or_default()
             {
-                "name" => decode::text(value, &mut self.name, place("name"))?,
-                "home" => decode::text(value, &mut self.home, place("home"))?,
-                "sources" => decode::texts(value, &mut self.sources, place("sources"))?,
-                "version" => decode::text(value, &mut self.version, place("version"))?,
-                "description" => decode::text(value, &mut self.description, place("description"))?,
-                "keywords" => decode::texts(value, &mut self.keywords, place("keywords"))?,
+                "name" => decode::text(value, &mut self.name, Place("name"))?,
+                "home" => decode::text(value, &mut self.home, Place("home"))?,
+                "sources" => decode::texts(value, &mut self.sources, Place("sources"))?,
+                "version" => decode::text(value, &mut self.version, Place("version"))?,
+                "description" => decode::text(value, &mut self.description, Place("description"))?,
+                "keywords" => decode::texts(value, &mut self.keywords, Place("keywords"))?,
                 "maintainers" => self.maintainers = Maintainer::read_list(value)?,
-                "icon" => decode::text(value, &mut self.icon, place("icon"))?,
-                "apiVersion" => decode::text(value, &mut self.api_version, place("apiVersion"))?,
-                "condition" => decode::text(value, &mut self.condition, place("condition"))?,
-                "tags" => decode::text(value, &mut self.tags, place("tags"))?,
-                "appVersion" => decode::text(value, &mut self.app_version, place("appVersion"))?,
-                "deprecated" => decode::flag(value, &mut self.deprecated, place("deprecated"))?,
-                "annotations" => decode::text_map(value, &mut self.annotations, place("annotations"))?,
-                "kubeVersion" => decode::text(value, &mut self.kube_version, place("kubeVersion"))?,
+                "icon" => decode::text(value, &mut self.icon, Place("icon"))?,
+                "apiVersion" => decode::text(value, &mut self.api_version, Place("apiVersion"))?,
+                "condition" => decode::text(value, &mut self.condition, Place("condition"))?,
+                "tags" => decode::text(value, &mut self.tags, Place("tags"))?,
+                "appVersion" => decode::text(value, &mut self.app_version, Place("appVersion"))?,
+                "deprecated" => decode::flag(value, &mut self.deprecated, Place("deprecated"))?,
+                "annotations" => decode::text_map(value, &mut self.annotations, Place("annotations"))?,
+                "kubeVersion" => decode::text(value, &mut self.kube_version, Place("kubeVersion"))?,
                 "dependencies" => self.dependencies = Dependency::read_list(value)?,
-                "type" => decode::text(value, &mut self.kind, place("type"))?,
+                "type" => decode::text(value, &mut self.kind, Place("type"))?,
                 _ => {}
             }
         }
@@ -173,7 +191,7 @@ impl Metadata {
         if self.version.is_empty() {
             return refuse("chart.metadata.version is required".to_owned());
         }
-        if Version::parse(&self.version).is_err() {
+        if !is_version(&self.version) {
             return refuse(format!("chart.metadata.version {:?} is invalid", self.version));
         }
         if !matches!(self.kind.as_str(), "" | "application" | "library") {
@@ -226,32 +244,21 @@ const FIELDS: [&str; 17] = [
 ];
 
 impl Maintainer {
-    fn read_list(value: &Value) -> Result<Vec<Self>, String> {
-        let place = |field| Place {
-            owner: "Maintainer",
-            field,
-        };
-        let items = decode::list(
-            value,
-            Place {
-                owner: "Metadata",
-                field: "maintainers",
-            },
-            "[]*v2.Maintainer",
-        )?;
+    fn read_list(value: &Value) -> Result<Vec<Self>, Fault> {
+        let items = decode::list(value, Place("maintainers"), "[]*v2.Maintainer")?;
         let mut all = Vec::new();
         for item in items.unwrap_or_default() {
             let Some(map) = decode::object(item, "v2.Maintainer")? else {
-                return Err("validation: maintainers must not contain empty or null nodes".to_owned());
+                return Err(Fault::NullNode("maintainers"));
             };
             let mut one = Maintainer::default();
             for (key, value) in map {
                 if names(key, "name") {
-                    decode::text(value, &mut one.name, place("name"))?;
+                    decode::text(value, &mut one.name, Place("name"))?;
                 } else if names(key, "email") {
-                    decode::text(value, &mut one.email, place("email"))?;
+                    decode::text(value, &mut one.email, Place("email"))?;
                 } else if names(key, "url") {
-                    decode::text(value, &mut one.url, place("url"))?;
+                    decode::text(value, &mut one.url, Place("url"))?;
                 }
             }
             all.push(one);
@@ -261,11 +268,8 @@ impl Maintainer {
 }
 
 impl Dependency {
-    fn read_list(value: &Value) -> Result<Option<Vec<Self>>, String> {
-        let place = Place {
-            owner: "Metadata",
-            field: "dependencies",
-        };
+    fn read_list(value: &Value) -> Result<Option<Vec<Self>>, Fault> {
+        let place = Place("dependencies");
         let Some(items) = decode::list(value, place, "[]*v2.Dependency")? else {
             return Ok(None);
         };
@@ -276,32 +280,28 @@ impl Dependency {
             .map(Some)
     }
 
-    fn read(value: &Value) -> Result<Self, String> {
-        let place = |field| Place {
-            owner: "Dependency",
-            field,
-        };
+    fn read(value: &Value) -> Result<Self, Fault> {
         let mut one = Dependency::default();
         let Some(map) = decode::object(value, "v2.Dependency")? else {
-            return Err("validation: dependencies must not contain empty or null nodes".to_owned());
+            return Err(Fault::NullNode("dependencies"));
         };
         for (key, value) in map {
             if names(key, "name") {
-                decode::text(value, &mut one.name, place("name"))?;
+                decode::text(value, &mut one.name, Place("name"))?;
             } else if names(key, "version") {
-                decode::text(value, &mut one.version, place("version"))?;
+                decode::text(value, &mut one.version, Place("version"))?;
             } else if names(key, "repository") {
-                decode::text(value, &mut one.repository, place("repository"))?;
+                decode::text(value, &mut one.repository, Place("repository"))?;
             } else if names(key, "condition") {
-                decode::text(value, &mut one.condition, place("condition"))?;
+                decode::text(value, &mut one.condition, Place("condition"))?;
             } else if names(key, "tags") {
-                decode::texts(value, &mut one.tags, place("tags"))?;
+                decode::texts(value, &mut one.tags, Place("tags"))?;
             } else if names(key, "enabled") {
-                decode::flag(value, &mut one.enabled, place("enabled"))?;
+                decode::flag(value, &mut one.enabled, Place("enabled"))?;
             } else if names(key, "alias") {
-                decode::text(value, &mut one.alias, place("alias"))?;
+                decode::text(value, &mut one.alias, Place("alias"))?;
             } else if names(key, "import-values") {
-                let items = decode::list(value, place("import-values"), "[]interface {}")?;
+                let items = decode::list(value, Place("import-values"), "[]interface {}")?;
                 one.import_values = items.unwrap_or_default().iter().map(ImportValues::read).collect();
             }
         }
@@ -379,7 +379,9 @@ mod tests {
 
     fn read(text: &str) -> Result<Metadata, String> {
         let mut metadata = Metadata::default();
-        metadata.read(text.as_bytes())?;
+        metadata
+            .read("Chart.yaml", text.as_bytes())
+            .map_err(|e| e.to_string())?;
         metadata.validate().map_err(|e| e.to_string())?;
         Ok(metadata)
     }
@@ -422,8 +424,8 @@ mod tests {
             ),
             (
                 "apiVersion: v2\nname: [a]\nversion: 1.0.0\n",
-                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go struct field \
-                 Metadata.name of type string",
+                "cannot load Chart.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go struct field .name of \
+                 type string",
             ),
         ] {
             assert_eq!(read(text).unwrap_err(), problem);

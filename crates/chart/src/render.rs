@@ -15,10 +15,10 @@ use crate::dependencies::{Node, check_present, enable};
 use crate::manifest;
 use crate::release::Release;
 use crate::rendered::Rendered;
-use crate::semver::is_compatible;
 use crate::values::coalesce::{Nulls, coalesce_plain};
 use crate::variant::Variant;
 use crate::{Error, schema};
+use evenkeel_gotemplate::version_satisfies;
 
 mod capabilities;
 pub(crate) mod errors;
@@ -151,7 +151,7 @@ fn run(
         schema::check(&variant.root, &values)?;
     }
     if !metadata.kube_version.is_empty()
-        && !is_compatible(&metadata.kube_version, &capabilities.kube_version.normalized)
+        && !version_satisfies(&metadata.kube_version, &capabilities.kube_version.normalized)
     {
         return Err(Error::KubeVersion {
             constraint: metadata.kube_version.clone(),

@@ -86,7 +86,7 @@ impl Variant {
         let mut set = TemplateSet::new("gotpl");
         let mut order = Vec::with_capacity(found.len());
         for (renderable, text) in found {
-            let parsed = parse(&renderable.name, text, &is_function)
+            let parsed = parse(&renderable.name, text, is_function)
                 .map_err(|error| parse_error(&renderable.name, &error))?;
             set.add(&parsed);
             order.push(renderable);

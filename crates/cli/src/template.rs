@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::ArgAction;
 use evenkeel_chart::{
-    Capabilities, Chart, IgnoreRules, KubeVersion, PrintOptions, Release, RenderOptions, Rendered, ValueSources,
-    ValuesFile, name_from_template, render,
+    Capabilities, Chart, IgnoreRules, KubeVersion, PrintOptions, Release, RenderOptions, Rendered,
+    ValueSources, ValuesFile, name_from_template, render,
 };
 
 /// Helm's limit for one file of a chart: 5 MiB.
@@ -26,7 +26,13 @@ pub(crate) struct Args {
     positional: Vec<String>,
 
     /// Namespace of the release.
-    #[arg(short, long, default_value = "default", env = "HELM_NAMESPACE", hide_env = true)]
+    #[arg(
+        short,
+        long,
+        default_value = "default",
+        env = "HELM_NAMESPACE",
+        hide_env = true
+    )]
     namespace: String,
 
     /// Values files, later ones win (`-` is the standard input).
@@ -112,7 +118,9 @@ fn template(args: &Args) -> anyhow::Result<()> {
     if let Some(version) = &args.kube_version {
         capabilities.kube_version = KubeVersion::parse(version)?;
     }
-    capabilities.api_versions.extend(args.api_versions.iter().cloned());
+    capabilities
+        .api_versions
+        .extend(args.api_versions.iter().cloned());
 
     let (name, chart) = name_and_chart(args)?;
     let chart_path = Path::new(chart.trim());
@@ -130,7 +138,10 @@ fn template(args: &Args) -> anyhow::Result<()> {
     release.is_install = !args.is_upgrade;
     release.is_upgrade = args.is_upgrade;
     release.validate()?;
-    let options = RenderOptions { skip_schema_validation: args.skip_schema_validation, ..options() };
+    let options = RenderOptions {
+        skip_schema_validation: args.skip_schema_validation,
+        ..options()
+    };
     let rendered = render(&chart, &values, &release, &capabilities, options)?;
     warn(&rendered.warnings);
 
@@ -141,7 +152,11 @@ fn template(args: &Args) -> anyhow::Result<()> {
     };
     let mut out = io::stdout().lock();
     if let Some(directory) = &args.output_dir {
-        let directory = if args.release_name { directory.join(&name) } else { directory.clone() };
+        let directory = if args.release_name {
+            directory.join(&name)
+        } else {
+            directory.clone()
+        };
         write_files(&rendered, &print, args, &directory, &mut out)?;
     } else if args.show_only.is_empty() {
         out.write_all(&rendered.print(&print))?;
@@ -209,7 +224,12 @@ fn sources(args: &Args) -> anyhow::Result<ValueSources> {
     let files = args
         .values
         .iter()
-        .map(|name| Ok(ValuesFile { name: name.clone(), text: read_input(name)? }))
+        .map(|name| {
+            Ok(ValuesFile {
+                name: name.clone(),
+                text: read_input(name)?,
+            })
+        })
         .collect::<anyhow::Result<_>>()?;
     Ok(ValueSources {
         files,
@@ -240,7 +260,9 @@ fn read_chart(path: &Path) -> anyhow::Result<Chart> {
     let rules = match fs::read(path.join(IgnoreRules::FILE)) {
         Ok(text) => IgnoreRules::parse(&text)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => IgnoreRules::defaults(),
-        Err(error) => return Err(error).with_context(|| format!("open {}", path.join(IgnoreRules::FILE).display())),
+        Err(error) => {
+            return Err(error).with_context(|| format!("open {}", path.join(IgnoreRules::FILE).display()));
+        }
     };
     let mut files = Vec::new();
     walk(path, "", &rules, 0, &mut files)?;
@@ -256,7 +278,10 @@ fn walk(
     files: &mut Vec<(String, Vec<u8>)>,
 ) -> anyhow::Result<()> {
     if depth > MAX_DEPTH {
-        bail!("{}: directories nest deeper than {MAX_DEPTH} levels (a link in a circle?)", directory.display());
+        bail!(
+            "{}: directories nest deeper than {MAX_DEPTH} levels (a link in a circle?)",
+            directory.display()
+        );
     }
     let entries = fs::read_dir(directory).with_context(|| format!("open {}", directory.display()))?;
     for entry in entries {
@@ -272,11 +297,17 @@ fn walk(
         if about.is_dir() {
             walk(&path, &format!("{name}/"), rules, depth + 1, files)?;
         } else if !about.is_file() {
-            bail!("cannot load irregular file {} as it has file mode type bits set", path.display());
+            bail!(
+                "cannot load irregular file {} as it has file mode type bits set",
+                path.display()
+            );
         } else if about.len() > MAX_FILE {
             bail!("chart file {name:?} is larger than the maximum file size {MAX_FILE}");
         } else {
-            files.push((name, fs::read(&path).with_context(|| format!("error reading {}", path.display()))?));
+            files.push((
+                name,
+                fs::read(&path).with_context(|| format!("error reading {}", path.display()))?,
+            ));
         }
     }
     Ok(())

@@ -211,8 +211,9 @@ impl Parser<'_> {
     /// Reads the number between brackets.
     fn index(&mut self) -> Result<i64, Stop> {
         let (text, stop) = self.until(&[']']);
+        // Helm takes an index that is cut off for the end of the argument.
         if stop.is_none() {
-            return fault("error parsing index: EOF");
+            return Err(Stop::End);
         }
         match text.parse() {
             Ok(index) => Ok(index),
@@ -404,6 +405,8 @@ mod tests {
             ("a.b.c=1,a.b.d=2", r#"{"a":{"b":{"c":1,"d":2}}}"#),
             ("a=1=2", r#"{"a":"1=2"}"#),
             (".a=1", r#"{}"#),
+            ("a[", r#"{}"#),
+            ("b=1,a[0", r#"{"b":1}"#),
             ("", r#"{}"#),
         ] {
             assert_eq!(

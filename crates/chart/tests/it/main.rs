@@ -1,2 +1,5 @@
 //! Charts through the public face.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod isolation;
+mod values;
