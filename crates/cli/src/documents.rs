@@ -41,7 +41,10 @@ fn text(path: &Path) -> anyhow::Result<String> {
     let name = path.display();
     let mut text = String::new();
     let read = if path.as_os_str() == STANDARD_INPUT {
-        std::io::stdin().lock().take(FILE_SIZE_MAX + 1).read_to_string(&mut text)
+        std::io::stdin()
+            .lock()
+            .take(FILE_SIZE_MAX + 1)
+            .read_to_string(&mut text)
     } else {
         let file = std::fs::File::open(path).with_context(|| format!("cannot open {name}"))?;
         file.take(FILE_SIZE_MAX + 1).read_to_string(&mut text)

@@ -4,25 +4,49 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod commands;
+mod documents;
+mod output;
+mod process;
 mod template;
 
 /// Keeps a fleet of Kubernetes clusters in the state their owners asked for.
 #[derive(Debug, Parser)]
-#[command(name = "evenkeel", version, about, arg_required_else_help = true)]
+#[command(name = "evenkeel", version, about, arg_required_else_help = true, after_help = EXIT_STATUS)]
 struct Cli {
+    #[command(flatten)]
+    logs: process::Logs,
     #[command(subcommand)]
     command: Command,
 }
 
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted twice.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Render a Helm chart as `helm template` does.
+    /// Register, look at, change and delete clusters
+    Cluster(commands::cluster::Arguments),
+    /// Look at runs over a cluster
+    Reconciliation(commands::reconciliation::Arguments),
+    /// Render a Helm chart as `helm template` does
     Template(Box<template::Args>),
 }
 
 fn main() -> ExitCode {
-    let Cli { command } = Cli::parse();
+    let Cli { logs, command } = Cli::parse();
     match command {
-        Command::Template(args) => template::run(&args),
+        // The quickest command needs neither threads nor TLS.
+        Command::Template(arguments) => template::run(&arguments),
+        Command::Cluster(arguments) => {
+            process::run_until_interrupted(logs, || commands::cluster::run(arguments))
+        }
+        Command::Reconciliation(arguments) => {
+            process::run_until_interrupted(logs, || commands::reconciliation::run(arguments))
+        }
     }
+}
+
+/// The present moment, for ages in tables.
+fn now() -> jiff::Timestamp {
+    evenkeel_telemetry::time::now()
 }

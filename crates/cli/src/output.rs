@@ -28,7 +28,9 @@ pub(crate) fn print<T: Serialize>(
 ) -> anyhow::Result<()> {
     let text = match format {
         OutputFormat::Table => table(),
-        OutputFormat::Json => serde_json::to_string_pretty(value).context("the answer cannot be written as JSON")?,
+        OutputFormat::Json => {
+            serde_json::to_string_pretty(value).context("the answer cannot be written as JSON")?
+        }
         OutputFormat::Yaml => {
             let json = serde_json::to_value(value).context("the answer cannot be written as YAML")?;
             goyaml::to_yaml(&goyaml::Value::from(json))
@@ -56,7 +58,10 @@ pub(crate) fn is_interactive() -> bool {
 }
 
 /// A table without lines, as kubectl prints it.
-pub(crate) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub(crate) fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(header);
@@ -65,7 +70,11 @@ pub(crate) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<I
     }
     let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     // comfy-table pads every cell on both sides; the margin says nothing.
-    lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    lines
+        .iter()
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A missing value in a table.
@@ -91,7 +100,14 @@ mod tests {
     #[test]
     fn ages_are_short() {
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1_000);
-        for (seconds, text) in [(-5, "0s"), (5, "5s"), (119, "119s"), (180, "3m"), (7_800, "2h10m"), (345_600, "4d")] {
+        for (seconds, text) in [
+            (-5, "0s"),
+            (5, "5s"),
+            (119, "119s"),
+            (180, "3m"),
+            (7_800, "2h10m"),
+            (345_600, "4d"),
+        ] {
             assert_eq!(age(now - SignedDuration::from_secs(seconds), now), text);
         }
     }
@@ -99,7 +115,11 @@ mod tests {
     #[test]
     fn tables_have_no_margin_and_no_trailing_space() {
         let text = table(["NAME", "STATE"], [["c1".to_owned(), "ready".to_owned()]]);
-        assert_eq!(text.lines().map(str::len).collect::<Vec<_>>(), [11, 11], "{text:?}");
+        assert_eq!(
+            text.lines().map(str::len).collect::<Vec<_>>(),
+            [11, 11],
+            "{text:?}"
+        );
         assert!(text.starts_with("NAME") && text.ends_with("ready"));
     }
 }

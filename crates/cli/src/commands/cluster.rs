@@ -79,14 +79,23 @@ async fn get(client: &Client, arguments: Named) -> anyhow::Result<()> {
     let cluster = client.cluster(&arguments.name).await?;
     output::print(arguments.output, &cluster, || {
         let header = ["NAME", "STATE", "VERSION", "TENANT", "GROUP", "COMPONENTS", "ID"];
-        let components: Vec<_> = cluster.spec.components.iter().map(|component| component.name.as_str()).collect();
+        let components: Vec<_> = cluster
+            .spec
+            .components
+            .iter()
+            .map(|component| component.name.as_str())
+            .collect();
         let row = [
             cluster.spec.name.to_string(),
             cluster.state.to_string(),
             cluster.version.to_string(),
             output::or_dash(cluster.spec.tenant.as_ref()),
             output::or_dash(cluster.spec.group.as_ref()),
-            if components.is_empty() { "-".to_owned() } else { components.join(",") },
+            if components.is_empty() {
+                "-".to_owned()
+            } else {
+                components.join(",")
+            },
             cluster.id.to_string(),
         ];
         output::table(header, [row])

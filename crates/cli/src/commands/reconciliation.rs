@@ -59,7 +59,18 @@ async fn list(client: &Client, cluster: &ClusterName, format: OutputFormat) -> a
                 output::age(run.started, run.finished.unwrap_or(now)),
             ]
         });
-        output::table(["RECONCILIATION", "VERSION", "STRATEGY", "CAUSE", "STATE", "AGE", "TOOK"], rows)
+        output::table(
+            [
+                "RECONCILIATION",
+                "VERSION",
+                "STRATEGY",
+                "CAUSE",
+                "STATE",
+                "AGE",
+                "TOOK",
+            ],
+            rows,
+        )
     })
 }
 
@@ -79,7 +90,9 @@ fn report(run: &Reconciliation) -> String {
             run.summary.state.to_string(),
         ]],
     );
-    run.operations.iter().fold(head, |text, operation| format!("{text}\n\n{}", operation_report(operation)))
+    run.operations.iter().fold(head, |text, operation| {
+        format!("{text}\n\n{}", operation_report(operation))
+    })
 }
 
 fn operation_report(operation: &Operation) -> String {
@@ -102,10 +115,16 @@ fn operation_report(operation: &Operation) -> String {
                 entry.message.clone(),
             ]
         });
-        text = format!("{text}\n{}", output::table(["  AT", "LEVEL", "STEP", "MESSAGE"], rows));
+        text = format!(
+            "{text}\n{}",
+            output::table(["  AT", "LEVEL", "STEP", "MESSAGE"], rows)
+        );
     }
     if !operation.changes.is_empty() {
-        let rows = operation.changes.iter().map(|change| [format!("  {}", change.action), change.object.to_string()]);
+        let rows = operation
+            .changes
+            .iter()
+            .map(|change| [format!("  {}", change.action), change.object.to_string()]);
         text = format!("{text}\n{}", output::table(["  ACTION", "OBJECT"], rows));
     }
     text

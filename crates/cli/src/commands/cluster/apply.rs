@@ -21,7 +21,11 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(client: &Client, arguments: Arguments) -> anyhow::Result<()> {
-    let kubeconfig = arguments.kubeconfig.as_deref().map(documents::kubeconfig).transpose()?;
+    let kubeconfig = arguments
+        .kubeconfig
+        .as_deref()
+        .map(documents::kubeconfig)
+        .transpose()?;
     // Every document is read before the first is sent: a typing error in the last one changes nothing.
     let mut read = Vec::new();
     for file in &arguments.files {
@@ -38,11 +42,17 @@ pub(super) async fn run(client: &Client, arguments: Arguments) -> anyhow::Result
             AcceptedChange::Changed => "changed",
             AcceptedChange::Unchanged => "unchanged",
         };
-        output::line(&format!("cluster {} {what}, version {}", answer.name, answer.version))?;
+        output::line(&format!(
+            "cluster {} {what}, version {}",
+            answer.name, answer.version
+        ))?;
         accepted.push(answer);
     }
     for answer in accepted {
-        arguments.wait.until_observed(client, &answer.name, answer.version).await?;
+        arguments
+            .wait
+            .until_observed(client, &answer.name, answer.version)
+            .await?;
     }
     Ok(())
 }

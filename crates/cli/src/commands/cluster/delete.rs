@@ -50,13 +50,27 @@ pub(super) async fn run(client: &Client, arguments: Arguments) -> anyhow::Result
         confirm(&arguments.name, mode)?;
     }
     let accepted = client.delete_cluster(&arguments.name, mode).await?;
-    output::line(&format!("cluster {} is being deleted ({})", accepted.name, mode.as_str()))?;
+    output::line(&format!(
+        "cluster {} is being deleted ({})",
+        accepted.name,
+        mode.as_str()
+    ))?;
     arguments.wait.until_deleted(client, &arguments.name).await
 }
 
 fn confirm(name: &ClusterName, mode: DeleteMode) -> anyhow::Result<()> {
-    output::note(&format!("This deletes cluster {name} ({}). Type its name to go on:", mode.as_str()));
+    output::note(&format!(
+        "This deletes cluster {name} ({}). Type its name to go on:",
+        mode.as_str()
+    ));
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).context("standard input cannot be read")?;
-    if answer.trim() == name.as_str() { Ok(()) } else { bail!("nothing was deleted") }
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .context("standard input cannot be read")?;
+    if answer.trim() == name.as_str() {
+        Ok(())
+    } else {
+        bail!("nothing was deleted")
+    }
 }

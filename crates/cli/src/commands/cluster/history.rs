@@ -35,7 +35,11 @@ pub(super) async fn run(client: &Client, arguments: Named) -> anyhow::Result<()>
     let now = crate::now();
     output::print(arguments.output, &history, || {
         let versions = history.configurations.iter().map(|configuration| {
-            let components = configuration.spec.components.iter().map(|component| component.name.as_str());
+            let components = configuration
+                .spec
+                .components
+                .iter()
+                .map(|component| component.name.as_str());
             [
                 configuration.version.to_string(),
                 output::age(configuration.created, now),
@@ -55,16 +59,29 @@ pub(super) async fn run(client: &Client, arguments: Named) -> anyhow::Result<()>
             ]
         });
         let versions = output::table(["VERSION", "AGE", "COMPONENTS"], versions);
-        let header = ["RECONCILIATION", "VERSION", "STRATEGY", "CAUSE", "STATE", "AGE", "TOOK"];
+        let header = [
+            "RECONCILIATION",
+            "VERSION",
+            "STRATEGY",
+            "CAUSE",
+            "STATE",
+            "AGE",
+            "TOOK",
+        ];
         format!("{versions}\n\n{}", output::table(header, runs))
     })
 }
 
 pub(super) async fn rollback(client: &Client, arguments: RollbackArguments) -> anyhow::Result<()> {
-    let accepted = client.rollback(&arguments.name, ConfigurationVersion(arguments.to)).await?;
+    let accepted = client
+        .rollback(&arguments.name, ConfigurationVersion(arguments.to))
+        .await?;
     output::line(&format!(
         "cluster {} is at version {}, made from version {}",
         accepted.name, accepted.version, arguments.to
     ))?;
-    arguments.wait.until_observed(client, &accepted.name, accepted.version).await
+    arguments
+        .wait
+        .until_observed(client, &accepted.name, accepted.version)
+        .await
 }

@@ -38,7 +38,10 @@ pub(super) async fn run(client: &Client, arguments: Arguments) -> anyhow::Result
         limit: None,
         after: None,
     };
-    let mut all = ClusterPage { items: Vec::new(), next: None };
+    let mut all = ClusterPage {
+        items: Vec::new(),
+        next: None,
+    };
     loop {
         let page = client.clusters(&list).await?;
         all.items.extend(page.items);

@@ -1,7 +1,5 @@
 //! `evenkeel cluster status`, and waiting for a cluster to become what was asked for.
 
-use std::time::Duration;
-
 use anyhow::bail;
 use clap::Args;
 use evenkeel_api::{Client, ClusterStatus, Code, Error, StatusWait};
@@ -36,7 +34,10 @@ pub(super) async fn run(client: &Client, arguments: Arguments) -> anyhow::Result
     let mut verdict = Ok(());
     if arguments.wait.wait {
         let wanted = status.version;
-        let end = arguments.wait.follow(client, &arguments.name, None, |status| settled(status, wanted)).await;
+        let end = arguments
+            .wait
+            .follow(client, &arguments.name, None, |status| settled(status, wanted))
+            .await;
         match end {
             Ok(Some(last)) => status = last,
             Ok(None) => bail!("cluster {} was deleted", arguments.name),
@@ -61,18 +62,31 @@ impl Wait {
         if !self.wait {
             return Ok(());
         }
-        match self.follow(client, name, None, |status| settled(status, wanted)).await? {
+        match self
+            .follow(client, name, None, |status| settled(status, wanted))
+            .await?
+        {
             Some(_) => output::line(&format!("cluster {name} is ready")),
             None => bail!("cluster {name} was deleted"),
         }
     }
 
     /// Waits until the cluster's status is newer than `known` and settled, when asked to wait.
-    pub(super) async fn after_change(self, client: &Client, name: &ClusterName, known: String) -> anyhow::Result<()> {
+    pub(super) async fn after_change(
+        self,
+        client: &Client,
+        name: &ClusterName,
+        known: String,
+    ) -> anyhow::Result<()> {
         if !self.wait {
             return Ok(());
         }
-        match self.follow(client, name, Some(known), |status| settled(status, status.version)).await? {
+        match self
+            .follow(client, name, Some(known), |status| {
+                settled(status, status.version)
+            })
+            .await?
+        {
             Some(_) => output::line(&format!("cluster {name} is ready")),
             None => bail!("cluster {name} was deleted"),
         }
@@ -127,9 +141,12 @@ impl Wait {
                 known = Some(status.revision);
             }
         };
-        match tokio::time::timeout(Duration::from(self.timeout.0), follow).await {
+        match tokio::time::timeout(self.timeout.0, follow).await {
             Ok(end) => end,
-            Err(_) => bail!("cluster {name} did not get there within {}: see `evenkeel cluster status {name}`", self.timeout),
+            Err(_) => bail!(
+                "cluster {name} did not get there within {}: see `evenkeel cluster status {name}`",
+                self.timeout
+            ),
         }
     }
 }
@@ -158,7 +175,10 @@ fn summary(status: &ClusterStatus) -> String {
         .components
         .iter()
         .map(|component| {
-            let state = component.state.as_ref().map_or("-", |state| state.kind().as_str());
+            let state = component
+                .state
+                .as_ref()
+                .map_or("-", |state| state.kind().as_str());
             format!("{} {state}", component.name)
         })
         .collect();
@@ -168,7 +188,9 @@ fn summary(status: &ClusterStatus) -> String {
 fn table(status: &ClusterStatus) -> String {
     let now = crate::now();
     let head = output::table(
-        ["NAME", "STATE", "SINCE", "VERSION", "OBSERVED", "CHECKED", "REASON"],
+        [
+            "NAME", "STATE", "SINCE", "VERSION", "OBSERVED", "CHECKED", "REASON",
+        ],
         [[
             status.name.to_string(),
             status.state.to_string(),
@@ -187,8 +209,16 @@ fn table(status: &ClusterStatus) -> String {
             component.name.to_string(),
             output::or_dash(component.state.as_ref().map(|state| state.kind())),
             output::or_dash(component.revision),
-            output::or_dash(component.not_ready.as_deref().or(component.state.as_ref().and_then(OperationState::reason))),
+            output::or_dash(
+                component
+                    .not_ready
+                    .as_deref()
+                    .or_else(|| component.state.as_ref().and_then(OperationState::reason)),
+            ),
         ]
     });
-    format!("{head}\n\n{}", output::table(["COMPONENT", "STATE", "REVISION", "REASON"], rows))
+    format!(
+        "{head}\n\n{}",
+        output::table(["COMPONENT", "STATE", "REVISION", "REASON"], rows)
+    )
 }
