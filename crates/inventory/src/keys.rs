@@ -278,7 +278,7 @@ fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let directory = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+        .unwrap_or_else(|| Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".keys-")
         .permissions(std::fs::Permissions::from_mode(0o600))

@@ -18,6 +18,7 @@
 //! - time is the store's [`Clock`](evenkeel_core::Clock), in whole milliseconds.
 
 mod archives;
+mod canonical;
 mod cipher;
 mod clusters;
 mod configurations;

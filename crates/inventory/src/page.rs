@@ -54,6 +54,16 @@ impl PageRequest {
     }
 }
 
+impl PageRequest {
+    /// The cursor of a list that counts down: the number before which the page begins.
+    pub(crate) fn number_cursor(&self) -> Result<i64, Error> {
+        match &self.after {
+            None => Ok(i64::MAX),
+            Some(cursor) => cursor.0.parse().map_err(|_| Error::not_found("page", cursor)),
+        }
+    }
+}
+
 impl Default for PageRequest {
     fn default() -> Self {
         Self::first(PAGE_MAX)
@@ -78,4 +88,33 @@ pub struct Page<T> {
     pub failed: Vec<RowFailure>,
     /// Where the next page begins; none when this is the last.
     pub next: Option<Cursor>,
+}
+
+impl<T> Page<T> {
+    /// A page from one row more than it holds; `read` gives a row's cursor, its key, and the row itself.
+    pub(crate) fn collect<R>(
+        rows: &[R],
+        limit: u32,
+        mut read: impl FnMut(&R) -> (Cursor, String, Result<T, Error>),
+    ) -> Self {
+        let limit = limit as usize;
+        let mut page = Self {
+            items: Vec::with_capacity(rows.len().min(limit)),
+            failed: Vec::new(),
+            next: None,
+        };
+        let mut last = None;
+        for row in rows.iter().take(limit) {
+            let (cursor, row, item) = read(row);
+            last = Some(cursor);
+            match item {
+                Ok(item) => page.items.push(item),
+                Err(error) => page.failed.push(RowFailure { row, error }),
+            }
+        }
+        if rows.len() > limit {
+            page.next = last;
+        }
+        page
+    }
 }

@@ -63,7 +63,7 @@ pub struct Begun {
 /// How a run ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
-    /// `Succeeded`, `Failed` or `Cancelled`; `Cancelled` stops what is not final, the others need all to be final.
+    /// `Succeeded` needs all operations to be final; `Failed` (the deadline passed) and `Cancelled` stop what is not.
     pub state: ReconciliationState,
     /// Why, for people.
     pub reason: Option<String>,
@@ -136,7 +136,8 @@ pub trait Reconciliations: Send + Sync {
     /// inserted, the cluster `reconciling` (or `deleting`) and no longer due.
     ///
     /// # Errors
-    /// [`Error::ReconciliationRunning`]; [`Error::Outdated`] when somebody acted on the stamp;
+    /// [`Error::ReconciliationRunning`]; [`Error::Outdated`] when somebody acted on the stamp or a
+    /// newer version was accepted;
     /// [`Error::BeingDeleted`] when the strategy is not `Delete` but the cluster is to go; [`Error::NotFound`] for
     /// cluster or version; [`Error::Plan`] for positions that do not exist, cycles, or too many operations.
     async fn begin_reconciliation(&self, new: NewReconciliation) -> Result<Begun, Error>;
@@ -144,7 +145,8 @@ pub trait Reconciliations: Send + Sync {
     /// Ends a run and records the cluster's status. Answers what recording the status did.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Refused`] when it has ended already; [`Error::OperationsOpen`].
+    /// [`Error::NotFound`]; [`Error::Refused`] when it has ended otherwise already (in the same way changes nothing);
+    /// [`Error::OperationsOpen`].
     async fn finish_reconciliation(&self, id: &ReconciliationId, finish: Finish) -> Result<Recorded, Error>;
 
     /// One run.

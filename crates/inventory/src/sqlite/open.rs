@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use uuid::{ContextV7, Uuid};
 use super::rows::{database, millis};
 use super::{keys, migrations};
 use crate::cipher::Cipher;
-use crate::{Error, KeySource, Signals};
+use crate::{Error, KeySource, Signals, Store};
 
 /// How long a statement waits for a lock that another connection holds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -109,6 +109,12 @@ impl fmt::Debug for SqliteStore {
     }
 }
 
+impl Store for SqliteStore {
+    fn signals(&self) -> &Signals {
+        &self.signals
+    }
+}
+
 impl SqliteStore {
     /// Opens the database, makes it when it is missing, and brings its schema up to date.
     ///
@@ -121,6 +127,7 @@ impl SqliteStore {
             Location::Temporary => {
                 let directory = tempfile::Builder::new()
                     .prefix("evenkeel-")
+                    .permissions(std::fs::Permissions::from_mode(0o700))
                     .tempdir()
                     .map_err(io(&std::env::temp_dir()))?;
                 (directory.path().join("inventory.db"), Some(directory))

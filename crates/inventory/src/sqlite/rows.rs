@@ -47,6 +47,11 @@ pub(super) fn is_unique_violation(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.code().is_some_and(|code| UNIQUE.contains(&&*code)))
 }
 
+/// Whether a statement names a row that is not there.
+pub(super) fn is_foreign_key_violation(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some("787"))
+}
+
 /// A moment in the database's unit.
 pub(super) fn millis(at: Timestamp) -> i64 {
     at.as_millisecond()

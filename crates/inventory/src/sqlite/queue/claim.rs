@@ -1,0 +1,300 @@
+//! Claiming: first what time has decided, then the most urgent that is ready.
+
+use std::collections::{HashMap, HashSet};
+
+use evenkeel_core::{ConfigurationVersion, Fence, Lease, OperationStateKind, Strategy};
+use jiff::Timestamp;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use super::{Held, SqliteStore, held_fields, rank, span};
+use crate::cipher::Column;
+use crate::sqlite::rows::{Cells, database, list, moment, named};
+use crate::{ClaimRequest, ClaimedOperation, Claims, Error, Level, Settled, Signal, TimelineEntry};
+
+const CLAIMING: &str = "claiming operations";
+/// The most operations that one claim gives out.
+const CLAIM_MAX: u32 = 256;
+/// The most leases and waits that one claim ends, so that a claim stays short after a long standstill.
+const WAKE_MAX: i64 = 256;
+
+pub(in crate::sqlite) const FIRST_WAKE: &str =
+    "SELECT min(wake_at) FROM operations WHERE wake_at IS NOT NULL";
+pub(in crate::sqlite) const WOKEN: &str =
+    concat!(held_fields!(), "WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2");
+pub(in crate::sqlite) const READY: &str = "SELECT o.id, o.cluster_id, o.component, r.strategy, r.deadline \
+     FROM operations o CROSS JOIN reconciliations r ON r.id = o.reconciliation_id \
+     WHERE o.rank IS NOT NULL AND NOT EXISTS (SELECT 1 FROM operations other \
+     WHERE other.cluster_id = o.cluster_id AND other.component = o.component AND other.state = 'running') \
+     ORDER BY o.rank LIMIT ?1";
+pub(in crate::sqlite) const RAISE_FENCES: &str = "UPDATE components SET fence = fence + 1, \
+     state = iif(operation_id IN (SELECT value FROM json_each(?1)), 'running', state), \
+     since = iif(operation_id IN (SELECT value FROM json_each(?1)), ?2, since), \
+     until = iif(operation_id IN (SELECT value FROM json_each(?1)), NULL, until), \
+     reason = iif(operation_id IN (SELECT value FROM json_each(?1)), NULL, reason) \
+     WHERE (cluster_id, component) IN \
+     (SELECT o.cluster_id, o.component FROM json_each(?1) j CROSS JOIN operations o ON o.id = j.value)";
+pub(in crate::sqlite) const TAKE: &str = "UPDATE operations SET state = 'running', reason = NULL, until = NULL, rank = NULL, wake_at = ?2, \
+     attempt = attempt + 1, lease_owner = ?3, lease_until = ?2, started_at = coalesce(started_at, ?4), \
+     fence = coalesce((SELECT c.fence FROM components c WHERE c.cluster_id = operations.cluster_id \
+                       AND c.component = operations.component), fence + 1) \
+     WHERE id IN (SELECT value FROM json_each(?1)) \
+     RETURNING id, reconciliation_id, cluster_id, component, kind, version, due_lane, cause, attempt, fence";
+
+/// What a claim knows of a picked operation before it is taken.
+struct Picked {
+    order: usize,
+    strategy: String,
+    deadline: Timestamp,
+}
+
+impl SqliteStore {
+    pub(super) async fn claim_ready(&self, request: &ClaimRequest) -> Result<Claims, Error> {
+        let mut claims = Claims::default();
+        let now = self.now();
+        let mut transaction = self.write(CLAIMING).await?;
+        let mut next_at = first_wake(&mut transaction).await?;
+        let mut returned = false;
+        if next_at.is_some_and(|at| at <= now) {
+            returned = self.wake(&mut transaction, &mut claims.settled).await?;
+            next_at = first_wake(&mut transaction).await?;
+        }
+        let picked = pick(&mut transaction, request.limit.min(CLAIM_MAX)).await?;
+        if !picked.is_empty() {
+            let until = now.saturating_add(span(request.lease));
+            self.take(&mut transaction, &picked, request, until, &mut claims)
+                .await?;
+            next_at = Some(next_at.map_or(until, |at| at.min(until)));
+        }
+        if returned || !picked.is_empty() || !claims.settled.is_empty() {
+            transaction.commit().await.map_err(database(CLAIMING))?;
+        } else {
+            transaction.rollback().await.map_err(database(CLAIMING))?;
+        }
+        claims.next_at = next_at.map(moment);
+        if !claims.settled.is_empty() {
+            self.signals.send(Signal::OperationSettled);
+        }
+        Ok(claims)
+    }
+
+    /// Ends what time has decided: leases return operations to the queue, retries become claimable, waits fail.
+    /// Answers whether anything was written.
+    async fn wake(
+        &self,
+        connection: &mut SqliteConnection,
+        settled: &mut Vec<Settled>,
+    ) -> Result<bool, Error> {
+        let now = self.now();
+        let rows = sqlx::query(WOKEN)
+            .bind(now)
+            .bind(WAKE_MAX)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(database(CLAIMING))?;
+        for row in &rows {
+            let held = Held::read(row)?;
+            match held.state.parse() {
+                Ok(OperationStateKind::Running) if held.stop.is_none() => {
+                    self.requeue(connection, &held).await?;
+                    continue;
+                }
+                Ok(OperationStateKind::Retrying) => {
+                    sqlx::query("UPDATE operations SET rank = ?2, wake_at = NULL WHERE id = ?1")
+                        .bind(&held.id)
+                        .bind(rank(now, held.lane))
+                        .execute(&mut *connection)
+                        .await
+                        .map_err(database(CLAIMING))?;
+                    continue;
+                }
+                _ => {}
+            }
+            let (state, reason) = match (held.stopped(), held.state.parse()) {
+                (Some(state), _) => (state, None),
+                (None, Ok(OperationStateKind::Waiting)) => {
+                    let waited_for = self
+                        .cipher
+                        .open_text(Column::OPERATION_REASON, &held.id, held.reason.as_deref())
+                        .unwrap_or(None)
+                        .unwrap_or_else(|| "(unreadable)".to_owned());
+                    let reason = format!("waited until the deadline for: {waited_for}");
+                    (OperationStateKind::Failed, Some(reason))
+                }
+                (None, _) => {
+                    let reason = format!("its state {:?} is not known to this release", held.state);
+                    (OperationStateKind::Failed, Some(reason))
+                }
+            };
+            self.end_badly(connection, &held, state, reason.as_deref(), settled)
+                .await?;
+        }
+        Ok(!rows.is_empty())
+    }
+
+    /// Returns an operation whose lease is over to the queue, and says so in its timeline.
+    async fn requeue(&self, connection: &mut SqliteConnection, held: &Held) -> Result<(), Error> {
+        let now = self.now();
+        sqlx::query(
+            "UPDATE operations SET state = 'pending', rank = ?2, wake_at = NULL, lease_owner = NULL, lease_until = NULL \
+             WHERE id = ?1",
+        )
+        .bind(&held.id)
+        .bind(rank(now, held.lane))
+        .execute(&mut *connection)
+        .await
+        .map_err(database(CLAIMING))?;
+        self.show_component(connection, held, OperationStateKind::Pending, None, None)
+            .await?;
+        let entry = TimelineEntry {
+            at: moment(now),
+            level: Level::Warning,
+            step: None,
+            message: format!(
+                "attempt {} was not heard of until its lease ended; the operation returned to the queue",
+                held.attempt
+            ),
+        };
+        self.append_report(connection, held, &[], &[entry]).await
+    }
+
+    /// Ends an operation by itself. Whatever cannot be read of it is told to the log: there is nobody else to tell.
+    async fn end_badly(
+        &self,
+        connection: &mut SqliteConnection,
+        held: &Held,
+        state: OperationStateKind,
+        reason: Option<&str>,
+        settled: &mut Vec<Settled>,
+    ) -> Result<(), Error> {
+        match self.settle(connection, held, state, reason).await {
+            Ok(done) => settled.push(done),
+            Err(error @ Error::Database { .. }) => return Err(error),
+            Err(error) => {
+                tracing::error!(operation = %held.id, %error, "an operation ended with names that cannot be read")
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(
+        &self,
+        connection: &mut SqliteConnection,
+        picked: &HashMap<String, Picked>,
+        request: &ClaimRequest,
+        until: i64,
+        claims: &mut Claims,
+    ) -> Result<(), Error> {
+        let ids = list(picked.keys());
+        let now = self.now();
+        sqlx::query(RAISE_FENCES)
+            .bind(&ids)
+            .bind(now)
+            .execute(&mut *connection)
+            .await
+            .map_err(database(CLAIMING))?;
+        let rows = sqlx::query(TAKE)
+            .bind(&ids)
+            .bind(until)
+            .bind(&request.worker)
+            .bind(now)
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(database(CLAIMING))?;
+        let mut taken = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let id: String = Cells::new(row, "operations", "").get("id")?;
+            let Some(pick) = picked.get(&id) else {
+                continue;
+            };
+            match self.claimed(row, &id, pick, until) {
+                Ok(operation) => taken.push((pick.order, operation)),
+                // Left running it would be claimed again for ever.
+                Err(error) => {
+                    let held = Held::load(connection, &id).await?;
+                    let reason = error.to_string();
+                    self.end_badly(
+                        connection,
+                        &held,
+                        OperationStateKind::Failed,
+                        Some(&reason),
+                        &mut claims.settled,
+                    )
+                    .await?;
+                }
+            }
+        }
+        taken.sort_unstable_by_key(|(order, _)| *order);
+        claims.operations = taken.into_iter().map(|(_, operation)| operation).collect();
+        Ok(())
+    }
+
+    fn claimed(
+        &self,
+        row: &SqliteRow,
+        id: &str,
+        pick: &Picked,
+        until: i64,
+    ) -> Result<ClaimedOperation, Error> {
+        let cells = Cells::new(row, "operations", id);
+        let strategy: Strategy = named(&pick.strategy).map_err(|error| Error::Unreadable {
+            table: "reconciliations",
+            column: "strategy",
+            row: cells.get("reconciliation_id").unwrap_or_default(),
+            reason: error.to_string(),
+        })?;
+        Ok(ClaimedOperation {
+            id: cells.parse("id")?,
+            reconciliation: cells.parse("reconciliation_id")?,
+            cluster: cells.parse("cluster_id")?,
+            component: cells.parse("component")?,
+            kind: cells.named("kind")?,
+            strategy,
+            due_reason: cells.due_reason("due_lane")?,
+            version: ConfigurationVersion(cells.number("version")?),
+            cause: cells
+                .secret_text(&self.cipher, Column::OPERATION_CAUSE, id)?
+                .unwrap_or_default(),
+            attempt: cells.count("attempt")?,
+            lease: Lease {
+                fence: Fence(cells.number("fence")?),
+                until: moment(until),
+            },
+            deadline: pick.deadline,
+        })
+    }
+}
+
+/// When the first operation wakes by itself.
+async fn first_wake(connection: &mut SqliteConnection) -> Result<Option<i64>, Error> {
+    sqlx::query_scalar(FIRST_WAKE)
+        .fetch_one(connection)
+        .await
+        .map_err(database(CLAIMING))
+}
+
+/// The most urgent operations that are ready, at most one of each component of a cluster.
+async fn pick(connection: &mut SqliteConnection, limit: u32) -> Result<HashMap<String, Picked>, Error> {
+    if limit == 0 {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(READY)
+        .bind(i64::from(limit))
+        .fetch_all(connection)
+        .await
+        .map_err(database(CLAIMING))?;
+    let mut components = HashSet::new();
+    let mut picked = HashMap::with_capacity(rows.len());
+    for (order, row) in rows.iter().enumerate() {
+        let cells = Cells::new(row, "operations", "");
+        let component: (String, String) = (cells.get("cluster_id")?, cells.get("component")?);
+        if components.insert(component) {
+            let pick = Picked {
+                order,
+                strategy: cells.get("strategy")?,
+                deadline: cells.time("deadline")?,
+            };
+            picked.insert(cells.get("id")?, pick);
+        }
+    }
+    Ok(picked)
+}

@@ -1,0 +1,108 @@
+//! What every store promises. Each test is a function over a [`Backend`]; a database joins with one line.
+
+mod artifacts;
+mod clusters;
+mod leases;
+mod lists;
+mod model;
+mod queue;
+mod runs;
+mod status;
+
+macro_rules! on {
+    ($backend:ident: $($module:ident :: { $($test:ident),+ $(,)? }),+ $(,)?) => {
+        $(mod $module {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $test() {
+                super::super::$module::$test::<crate::fixture::$backend>().await;
+            })+
+        })+
+    };
+}
+
+/// All tests of the contract, on one database.
+macro_rules! contract {
+    ($name:ident, $backend:ident) => {
+        mod $name {
+            on!($backend:
+                clusters::{
+                    an_equal_configuration_makes_no_version,
+                    a_put_without_kubeconfig_keeps_it,
+                    a_name_is_free_again_after_deletion,
+                    ids_of_brokers_are_checked,
+                    a_precondition_is_compared_with_the_newest_version,
+                    what_cannot_be_run_is_refused,
+                    archives_are_kept_while_named,
+                    identities_are_compared,
+                    a_deletion_takes_no_changes,
+                    forgetting_ends_a_life_at_once,
+                    versions_are_listed_and_immutable,
+                },
+                lists::{
+                    pages_hold_every_cluster_once,
+                    filters_select,
+                    filters_are_data,
+                },
+                leases::{
+                    fences_grow,
+                    a_paused_worker_cannot_overwrite,
+                    an_expired_lease_returns_the_work,
+                    heartbeats_keep_the_lease,
+                    a_higher_fence_at_the_target_is_taken_over,
+                    a_crash_loses_nothing,
+                },
+                status::{
+                    only_changes_are_recorded,
+                    the_table_of_states_holds,
+                    ready_never_speaks_of_an_older_version,
+                    the_due_come_by_urgency,
+                    a_check_does_not_wipe_out_a_change,
+                    many_checks_are_noted_at_once,
+                    a_suspended_cluster_is_not_due,
+                    failures_are_counted_per_version,
+                    components_that_are_not_ready_are_named,
+                    clusters_are_counted_by_state,
+                },
+                runs::{
+                    one_run_per_cluster_whoever_tries,
+                    four_schedulers_begin_fifty_runs,
+                    a_newer_version_supersedes,
+                    a_component_is_never_run_twice_at_once,
+                    plans_are_checked,
+                    a_run_ends_once,
+                    a_deadline_ends_what_is_left,
+                    a_run_is_about_the_newest_version,
+                    settled_runs_are_found_again,
+                    runs_are_listed_newest_first,
+                    a_deleted_component_begins_anew,
+                },
+                queue::{
+                    dependencies_give_the_order,
+                    a_failure_skips_what_depends_on_it,
+                    nothing_is_claimed_twice,
+                    only_the_table_is_allowed,
+                    a_retry_waits_for_its_time,
+                    a_wait_ends_at_its_deadline,
+                    a_wait_is_resumed,
+                    giving_back_costs_no_attempt,
+                    a_final_report_may_come_twice,
+                    one_refused_report_does_not_touch_the_others,
+                    what_was_done_and_said_is_kept,
+                    a_timeline_is_bounded,
+                    urgent_lanes_go_first_and_none_starves,
+                    whoever_waits_is_woken,
+                },
+                artifacts::{
+                    the_first_render_counts,
+                    revisions_follow_the_inputs,
+                    settings_have_layers,
+                },
+                model::{
+                    the_queue_keeps_its_promises,
+                },
+            );
+        }
+    };
+}
+
+contract!(sqlite, Sqlite);
