@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{ObjectRef, PlanAction};
-use futures::stream::{self, StreamExt as _};
+use futures::stream::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::applyset::labels::REPLICAS_MANAGER;
+use crate::concurrent::as_they_come;
 use crate::connection::Guard;
 use crate::error::{FieldConflict, ForeignObject, ObjectError};
 use crate::live::LiveObject;
@@ -107,27 +108,18 @@ impl Session {
         let cluster = self.cluster().clone();
         let guard = Arc::clone(&self.attempt.guard);
         let outcomes: Vec<Outcome> = {
-            let work = self
-                .plan
-                .steps
-                .iter()
-                .enumerate()
-                .filter(|(_, step)| {
-                    step.action != PlanAction::None && order::phase(&step.desired.group_kind()) == phase
+            let (cluster, guard) = (&cluster, &*guard);
+            let due = self.plan.steps.iter().enumerate().filter(|(_, step)| {
+                step.action != PlanAction::None && order::phase(&step.desired.group_kind()) == phase
+            });
+            as_they_come(due, cluster.limits().apply_concurrency, |(index, step)| {
+                Box::pin(async move {
+                    let result = apply_step(cluster, step, guard).await;
+                    Outcome { index, result }
                 })
-                .map(|(index, step)| {
-                    let (cluster, guard) = (&cluster, &*guard);
-                    async move {
-                        Outcome {
-                            index,
-                            result: apply_step(cluster, step, guard).await,
-                        }
-                    }
-                });
-            stream::iter(work)
-                .buffer_unordered(cluster.limits().apply_concurrency.max(1))
-                .collect()
-                .await
+            })
+            .collect()
+            .await
         };
         let mut failures = Vec::new();
         for Outcome { index, result } in outcomes {

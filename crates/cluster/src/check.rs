@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use evenkeel_core::{ComponentName, Digest, GroupKind, ObjectRef};
-use futures::stream::{self, StreamExt as _};
+use futures::stream::StreamExt as _;
 use serde_json::Value;
 
 use crate::applyset::labels::{CLUSTER_PARENT, PART_OF};
 use crate::applyset::parent::{Parent, Parents};
 use crate::applyset::record::{Record, RecordedObject, SharedRecord};
 use crate::applyset::{Owner, applyset_id, parent_name};
+use crate::concurrent::{as_they_come, in_order};
 use crate::discovery::Resource;
 use crate::live::LiveObject;
 use crate::objects::Selection;
@@ -167,15 +168,16 @@ impl Cluster {
                 sets.entry(kind).or_default().push(&looked.set);
             }
         }
-        stream::iter(sets)
-            .map(|(kind, sets)| async move { (kind.clone(), self.members_of(kind, &sets).await) })
-            .buffer_unordered(self.limits().in_flight.max(1))
-            .filter_map(|(kind, listed)| async move {
-                // A kind that is not served has no objects; those that are recorded are missing.
-                listed.transpose().map(|listed| (kind, listed))
-            })
+        let listed: Vec<_> = as_they_come(sets, self.limits().in_flight, |(kind, sets)| {
+            Box::pin(async move { (kind.clone(), self.members_of(kind, &sets).await) })
+        })
+        .collect()
+        .await;
+        // A kind that is not served has no objects; those that are recorded are missing.
+        listed
+            .into_iter()
+            .filter_map(|(kind, listed)| Some((kind, listed.transpose()?)))
             .collect()
-            .await
     }
 
     async fn members_of(
@@ -319,29 +321,31 @@ impl Cluster {
         &self,
         doubtful: &[(&Arc<Resource>, &RecordedObject, &LiveObject)],
     ) -> Result<Vec<ObjectState>, Error> {
-        let judged: Vec<Result<Option<ObjectState>, Error>> = stream::iter(doubtful)
-            .map(|(resource, entry, live)| async move {
-                let object = entry.object();
-                let whole = self.get_full(resource, &object).await?;
-                let readiness = match &whole {
-                    Some(whole) => readiness::judge(whole, Patience::Settled),
-                    None => Readiness::InProgress("it was just deleted".to_owned()),
-                };
-                if readiness.is_ready() {
-                    let version = whole
-                        .as_ref()
-                        .and_then(|whole| whole.pointer("/metadata/resourceVersion"));
-                    self.memory()
-                        .note(&live.uid, version.and_then(Value::as_str).unwrap_or_default());
-                    return Ok(None);
-                }
-                Ok(Some(ObjectState {
-                    object,
-                    readiness,
-                    details: Vec::new(),
-                }))
+        let at_once = self.limits().in_flight;
+        let judged: Vec<Result<Option<ObjectState>, Error>> =
+            in_order(doubtful, at_once, |(resource, entry, live)| {
+                Box::pin(async move {
+                    let object = entry.object();
+                    let whole = self.get_full(resource, &object).await?;
+                    let readiness = match &whole {
+                        Some(whole) => readiness::judge(whole, Patience::Settled),
+                        None => Readiness::InProgress("it was just deleted".to_owned()),
+                    };
+                    if readiness.is_ready() {
+                        let version = whole
+                            .as_ref()
+                            .and_then(|whole| whole.pointer("/metadata/resourceVersion"));
+                        self.memory()
+                            .note(&live.uid, version.and_then(Value::as_str).unwrap_or_default());
+                        return Ok(None);
+                    }
+                    Ok(Some(ObjectState {
+                        object,
+                        readiness,
+                        details: Vec::new(),
+                    }))
+                })
             })
-            .buffered(self.limits().in_flight.max(1))
             .collect()
             .await;
         judged.into_iter().filter_map(Result::transpose).collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{GroupKind, ObjectChange, ObjectRef, Plan, PlanAction, PlannedChange, SkippedObject};
-use futures::stream::{self, FuturesUnordered, StreamExt as _};
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -13,6 +13,7 @@ use crate::applyset::Owner;
 use crate::applyset::labels::{CLUSTER_PARENT, PART_OF, SYSTEM_NAMESPACE, applyset_id};
 use crate::applyset::parent::Parent;
 use crate::applyset::record::{Record, SharedRecord};
+use crate::concurrent::as_they_come;
 use crate::error::{ObjectError, StuckObject};
 use crate::guard::Attempt;
 use crate::live::LiveObject;
@@ -193,20 +194,19 @@ impl ComponentTarget {
         let members = self.members_kinds(&parent).await?;
         let mut live = self.list_members(&members).await?;
         live.retain(|_, live| live.owned().is_some());
-        let outcomes: Vec<(ObjectRef, Result<(), Error>)> = stream::iter(live)
-            .map(|(object, live)| {
-                let resource = members.get(&object.group_kind()).cloned();
-                async move {
-                    let outcome = match resource {
-                        Some(resource) => self.cluster().let_go(&resource, &object, &live, attempt).await,
-                        None => Ok(()),
-                    };
-                    (object, outcome)
-                }
+        let at_once = self.cluster().limits().apply_concurrency;
+        let outcomes: Vec<(ObjectRef, Result<(), Error>)> = as_they_come(live, at_once, |(object, live)| {
+            let resource = members.get(&object.group_kind()).cloned();
+            Box::pin(async move {
+                let outcome = match resource {
+                    Some(resource) => self.cluster().let_go(&resource, &object, &live, attempt).await,
+                    None => Ok(()),
+                };
+                (object, outcome)
             })
-            .buffer_unordered(self.cluster().limits().apply_concurrency.max(1))
-            .collect()
-            .await;
+        })
+        .collect()
+        .await;
         let mut failures = Vec::new();
         for (object, outcome) in outcomes {
             match outcome {

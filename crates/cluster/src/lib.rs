@@ -17,6 +17,7 @@
 mod apply;
 mod applyset;
 mod check;
+mod concurrent;
 mod connection;
 mod delete;
 mod discovery;
@@ -26,6 +27,7 @@ mod fingerprint;
 mod guard;
 mod identity;
 mod live;
+mod lookup;
 mod manifest;
 mod memory;
 mod namespaces;

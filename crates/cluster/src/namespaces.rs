@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use evenkeel_core::{GroupKind, ObjectRef};
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::stream::TryStreamExt as _;
 use tokio::time::{Instant, sleep};
 
+use crate::concurrent::as_they_come;
 use crate::connection::Guard;
 use crate::discovery::Resource;
 use crate::live::LiveObject;
@@ -61,9 +62,10 @@ impl Cluster {
                 group: group.to_owned(),
             });
         }
-        let found: Vec<Vec<(ObjectRef, bool)>> = stream::iter(discovery.namespaced())
-            .map(|resource| async move { self.occupants(resource, namespace).await })
-            .buffer_unordered(self.limits().in_flight.max(1))
+        let found: Vec<Vec<(ObjectRef, bool)>> =
+            as_they_come(discovery.namespaced(), self.limits().in_flight, |resource| {
+                Box::pin(self.occupants(resource, namespace))
+            })
             .try_collect()
             .await?;
         let found: Vec<(ObjectRef, bool)> = found.into_iter().flatten().collect();

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use evenkeel_core::{GroupKind, ObjectRef, Plan, PlanAction, PlannedChange, SkippedObject};
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::stream::TryStreamExt as _;
 use serde_json::Value;
 
 use crate::applyset::applyset_id;
 use crate::applyset::labels::CLUSTER_PARENT;
 use crate::applyset::parent::Parent;
 use crate::applyset::record::{Record, RecordedObject, SharedRecord};
+use crate::concurrent::in_order;
 use crate::discovery::Resource;
 use crate::error::ForeignObject;
 use crate::fingerprint::Fingerprint;
@@ -283,17 +284,17 @@ impl ComponentTarget {
 
     /// Reads what only a look at the whole object can decide, a few at a time.
     async fn settle(&self, drafts: Vec<Draft>) -> Result<Vec<(Step, String)>, Error> {
-        stream::iter(drafts)
-            .map(|draft| async move {
+        in_order(drafts, self.cluster().limits().in_flight, |draft| {
+            Box::pin(async move {
                 match draft {
                     Draft::Decided(step, reason) => Ok((*step, reason)),
                     Draft::Suspect(step) => self.compare_whole(*step).await,
                     Draft::Scaled(step) => self.compare_scaled(*step).await,
                 }
             })
-            .buffered(self.cluster().limits().in_flight.max(1))
-            .try_collect()
-            .await
+        })
+        .try_collect()
+        .await
     }
 
     /// Whether fields that we set differ; if none does, the object is remembered as it is.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use evenkeel_core::{ObjectRef, PlanAction};
-use futures::stream::{self, StreamExt as _};
+use futures::stream::StreamExt as _;
 
+use crate::concurrent::as_they_come;
 use crate::connection::Guard;
 use crate::error::ObjectError;
 use crate::objects::{DeletePreconditions, Propagation};
@@ -90,16 +91,17 @@ pub(crate) async fn delete_batch(
     propagation: Propagation,
     guard: Guard<'_>,
 ) -> Vec<(ObjectRef, Result<Deleted, Error>)> {
-    stream::iter(batch)
-        .map(|removal| async move {
+    let at_once = cluster.limits().apply_concurrency;
+    as_they_come(batch, at_once, |removal| {
+        Box::pin(async move {
             (
                 removal.object.clone(),
                 delete_one(cluster, removal, set, propagation, guard).await,
             )
         })
-        .buffer_unordered(cluster.limits().apply_concurrency.max(1))
-        .collect()
-        .await
+    })
+    .collect()
+    .await
 }
 
 /// Deletes one object, if it still is the one that we saw with our label.

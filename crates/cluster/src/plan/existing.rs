@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use evenkeel_core::{GroupKind, ObjectRef};
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures::stream::TryStreamExt as _;
 
 use super::{ReleaseNamespace, namespace_ref};
 use crate::applyset::labels::PART_OF;
 use crate::applyset::parent::Parent;
 use crate::applyset::record::{Record, SharedRecord};
+use crate::concurrent::as_they_come;
 use crate::discovery::Resource;
 use crate::live::{LiveObject, LiveObjects};
 use crate::objects::{Selection, namespaces};
@@ -70,8 +71,9 @@ impl ComponentTarget {
     ) -> Result<LiveObjects, Error> {
         let selector = format!("{PART_OF}={}", self.applyset_id());
         let selector = selector.as_str();
-        let lists: Vec<LiveObjects> = stream::iter(kinds)
-            .map(|(kind, resource)| async move {
+        let at_once = self.cluster().limits().in_flight;
+        let lists: Vec<LiveObjects> = as_they_come(kinds, at_once, |(kind, resource)| {
+            Box::pin(async move {
                 let listed = self
                     .cluster()
                     .list_live(
@@ -99,9 +101,9 @@ impl ComponentTarget {
                     Err(error) => Err(error),
                 }
             })
-            .buffer_unordered(self.cluster().limits().in_flight.max(1))
-            .try_collect()
-            .await?;
+        })
+        .try_collect()
+        .await?;
         Ok(lists.into_iter().flatten().collect())
     }
 
@@ -166,11 +168,11 @@ impl ComponentTarget {
                 reads.extend(objects.into_iter().map(|object| Look::Get(resource, object)));
             }
         }
-        let found: Vec<Vec<(ObjectRef, LiveObject)>> = stream::iter(reads)
-            .map(|look| self.look(look))
-            .buffer_unordered(self.cluster().limits().in_flight.max(1))
-            .try_collect()
-            .await?;
+        let at_once = self.cluster().limits().in_flight;
+        let found: Vec<Vec<(ObjectRef, LiveObject)>> =
+            as_they_come(reads, at_once, |look| Box::pin(self.look(look)))
+                .try_collect()
+                .await?;
         Ok(found.into_iter().flatten().collect())
     }
 
