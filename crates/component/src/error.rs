@@ -1,0 +1,54 @@
+//! The one error type of this crate.
+
+use evenkeel_core::ComponentName;
+
+use crate::LedgerError;
+
+/// Why an operation cannot go on. Says which component; never a value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source cannot be used.
+    #[error(transparent)]
+    Source(#[from] evenkeel_source::Error),
+    /// The values cannot be used.
+    #[error("the values of component {component} cannot be used: {problem}")]
+    Values {
+        /// The component.
+        component: ComponentName,
+        /// What is wrong, and where.
+        problem: String,
+    },
+    /// The chart does not render.
+    #[error("component {component} does not render: {source}")]
+    Render {
+        /// The component.
+        component: ComponentName,
+        /// Helm's words, with file, line and column.
+        #[source]
+        source: Box<evenkeel_chart::Error>,
+    },
+    /// The cluster's version is none that charts can be told.
+    #[error("the version of the cluster cannot be used: {0}")]
+    Capabilities(#[source] Box<evenkeel_chart::Error>),
+    /// The target refused, failed, or cannot be reached.
+    #[error(transparent)]
+    Cluster(#[from] evenkeel_cluster::Error),
+    /// The ledger failed.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A render that is to be kept cannot be written.
+    #[error("the render of component {component} cannot be kept: {problem}")]
+    Keep {
+        /// The component.
+        component: ComponentName,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The process ends.
+    #[error("cut off: the process is ending")]
+    Ending,
+    /// The pipeline itself is at fault.
+    #[error("the pipeline is not valid: {0}")]
+    Pipeline(#[from] evenkeel_steps::Error),
+}

@@ -1,0 +1,46 @@
+//! Which class of failure an error is: it decides whether and when there is another try.
+
+use evenkeel_cluster::ErrorClass;
+use evenkeel_steps::{Delay, Failure};
+
+use crate::Error;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        let failure = match &error {
+            Error::Source(source) if source.is_transient() => Self::transient(text),
+            Error::Source(_) | Error::Values { .. } | Error::Render { .. } | Error::Capabilities(_) => {
+                Self::invalid(text)
+            }
+            Error::Ledger(ledger) if ledger.transient => Self::transient(text),
+            Error::Ending => Self::transient(text),
+            Error::Ledger(_) | Error::Keep { .. } | Error::Pipeline(_) => Self::bug(text),
+            Error::Cluster(cluster) => return of_class(cluster.class(), text).with_source(error),
+        };
+        failure.with_source(error)
+    }
+}
+
+/// A failure at the target.
+pub(crate) fn at_target(error: evenkeel_cluster::Error) -> Failure {
+    Error::Cluster(error).into()
+}
+
+fn of_class(class: ErrorClass, text: String) -> Failure {
+    match class {
+        ErrorClass::RateLimited(pause) => Failure::rate_limited(Delay::After(pause), text),
+        ErrorClass::Conflict => Failure::conflict(text),
+        ErrorClass::Invalid => Failure::invalid(text),
+        ErrorClass::Forbidden | ErrorClass::Unauthorized => Failure::forbidden(text),
+        ErrorClass::Bug => Failure::bug(text),
+        // What is not there yet may come: a namespace, a kind, a Secret with values.
+        ErrorClass::NotFound
+        | ErrorClass::NotReady
+        | ErrorClass::Transient
+        | ErrorClass::Unreachable
+        | ErrorClass::Fenced(_)
+        | ErrorClass::Stopped => Failure::transient(text),
+        _ => Failure::transient(text),
+    }
+}

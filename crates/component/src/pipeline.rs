@@ -1,0 +1,94 @@
+//! The steps of an operation, and what they hand to one another.
+
+pub(crate) mod apply;
+pub(crate) mod obtain;
+pub(crate) mod plan;
+pub(crate) mod remove;
+pub(crate) mod render;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_chart::Chart;
+use evenkeel_cluster::{Desired, Inputs, Session};
+use evenkeel_core::{ComponentRevision, Plan, Sensitive};
+use evenkeel_steps::{Pipeline, Slot};
+use tokio::sync::Mutex;
+
+use crate::inputs::Considered;
+use crate::operation::Operation;
+use crate::render::Documents;
+use crate::values::ResolvedValues;
+
+/// How long the steps that read, render and plan may take, each.
+pub(crate) const PREPARE_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest that applying may take; large components on slow servers.
+pub(crate) const APPLY_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// The longest that anything may be waited for, whatever a component asks for.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The parsed chart, shared by all who use it.
+pub(crate) const CHART: Slot<Arc<Chart>> = Slot::new("chart");
+/// All values as one tree.
+pub(crate) const VALUES: Slot<ResolvedValues> = Slot::new("values");
+/// What was rendered, and under which revision.
+pub(crate) const RENDERED: Slot<Rendered> = Slot::new("rendered");
+/// What the cluster should have.
+pub(crate) const DESIRED: Slot<Desired> = Slot::new("desired");
+/// What is to be done, for people.
+pub(crate) const PLAN: Slot<Plan> = Slot::new("plan");
+/// The attempt at the plan. The steps that use it run one after the other, so the lock is never waited for.
+pub(crate) const SESSION: Slot<Mutex<Session>> = Slot::new("session");
+
+/// What was rendered.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    pub(crate) documents: Arc<Documents>,
+    pub(crate) considered: Considered,
+    pub(crate) revision: ComponentRevision,
+    /// A marked render in the form in which it is kept at the target.
+    pub(crate) kept: Option<Sensitive<Vec<u8>>>,
+}
+
+impl Rendered {
+    pub(crate) fn inputs(&self) -> Inputs {
+        Inputs {
+            revision: self.revision,
+            digest: self.considered.all,
+        }
+    }
+}
+
+/// Making the cluster have what the chart renders.
+pub(crate) fn applying() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+    Pipeline::builder("apply-component")
+        .step(obtain::source())
+        .step(obtain::values())
+        .step(render::render())
+        .step(render::transform())
+        .step(plan::plan())
+        .step(apply::take_fence())
+        .step(apply::keep_render())
+        .step(apply::prepare_namespace())
+        .step(apply::apply())
+        .step(apply::wait_ready())
+        .step(apply::prune())
+        .step(apply::record())
+        .build()
+}
+
+/// Deleting a component's objects.
+pub(crate) fn uninstalling() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+    Pipeline::builder("uninstall-component")
+        .step(remove::plan())
+        .step(remove::uninstall())
+        .step(remove::leave())
+        .build()
+}
+
+/// Letting go of a component's objects.
+pub(crate) fn orphaning() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+    Pipeline::builder("orphan-component")
+        .step(remove::orphan())
+        .build()
+}

@@ -1,0 +1,205 @@
+//! Runs operations.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use evenkeel_cluster::ComponentTarget;
+use evenkeel_core::{Clock, ComponentSpec, ObjectChange, Plan};
+use evenkeel_source::Sources;
+use evenkeel_steps::{
+    Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy, RuntimeFns, Spans, Unobserved,
+};
+use evenkeel_telemetry::{Tasks, time};
+
+use crate::inputs::Considered;
+use crate::operation::{Operation, Shared, capabilities};
+use crate::pipeline::{self, PLAN, SESSION, obtain};
+use crate::render::SharedRenders;
+use crate::{Error, Outcome, Task, Values, Work};
+
+/// Runs operations; shared by all of a process. Cheap to clone.
+#[derive(Clone)]
+pub struct Reconciler {
+    shared: Shared,
+    applying: Pipeline<Operation>,
+    uninstalling: Pipeline<Operation>,
+    orphaning: Pipeline<Operation>,
+}
+
+impl fmt::Debug for Reconciler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconciler")
+            .field("applying", &self.applying)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The conditions of one run.
+pub struct RunOptions {
+    /// Whether anything is written.
+    pub mode: Mode,
+    /// When failures are due again.
+    pub retry: RetryPolicy,
+    /// How many tries of this operation failed before.
+    pub failed_before: u32,
+    /// A random number in `0.0..1.0`, from which back-off is spread.
+    pub jitter: f64,
+    /// Who hears of steps and their progress as they happen.
+    pub observer: Arc<dyn Observer>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Live,
+            retry: RetryPolicy::default(),
+            failed_before: 0,
+            jitter: 0.0,
+            observer: Arc::new(Unobserved),
+        }
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reconciler {
+    /// A reconciler that takes charts from `sources`.
+    ///
+    /// # Errors
+    /// [`Error::Pipeline`] when the graph of steps is not valid, which a test of this crate rules out.
+    pub fn new(sources: Arc<Sources>, tasks: Tasks, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Ok(Self {
+            shared: Shared {
+                sources,
+                renders: Arc::new(SharedRenders::default()),
+                tasks,
+                clock,
+            },
+            applying: pipeline::applying()?,
+            uninstalling: pipeline::uninstalling()?,
+            orphaning: pipeline::orphaning()?,
+        })
+    }
+
+    /// What decides the objects of a component, without rendering it: for telling whether it has to be looked at.
+    ///
+    /// Costs no request to the target unless values are kept there, and reads no file of an unchanged chart directory.
+    ///
+    /// # Errors
+    /// What obtaining the chart, the values or the cluster's version fails with.
+    pub async fn consider(
+        &self,
+        target: &ComponentTarget,
+        spec: &ComponentSpec,
+    ) -> Result<Considered, Error> {
+        let chart = self.shared.sources.chart(&spec.source).await?;
+        let values = obtain::resolve(target, &Values::of(spec)?, &spec.namespace).await?;
+        let capabilities = capabilities(target.cluster()).await?;
+        let (chart, namespace, force) = (chart.digest(), &spec.namespace, spec.force_namespace);
+        Ok(Considered::new(
+            chart,
+            values.digest,
+            target.name(),
+            namespace,
+            force,
+            &capabilities,
+        ))
+    }
+
+    /// Runs one operation to its end: done, failed, to be tried again, or told to stop by its guard.
+    pub async fn run(&self, task: Task, options: RunOptions) -> Outcome {
+        let pipeline = match task.work {
+            Work::Apply { .. } => &self.applying,
+            Work::Uninstall { .. } => &self.uninstalling,
+            Work::Orphan => &self.orphaning,
+        };
+        let clock = Arc::clone(&self.shared.clock);
+        let runtime = RuntimeFns::new(move || clock.now(), time::elapsed, time::sleep);
+        let pass_options = PassOptions::new(Arc::new(runtime))
+            .observer(Arc::new((Spans, Shareable(options.observer))))
+            .mode(options.mode)
+            .retry(options.retry)
+            .attempt(options.failed_before, options.jitter);
+        let pass = ComponentPass {
+            task,
+            shared: self.shared.clone(),
+            end: Mutex::default(),
+        };
+        let report = pipeline.run(&pass, pass_options).await;
+        let End { changes, plan } = pass.end.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Outcome::of(&report, changes, plan)
+    }
+}
+
+/// The frame around the steps of one operation.
+struct ComponentPass {
+    task: Task,
+    shared: Shared,
+    end: Mutex<End>,
+}
+
+/// What publish saves of the steps' work.
+#[derive(Default)]
+struct End {
+    changes: Vec<ObjectChange>,
+    plan: Option<Plan>,
+}
+
+impl Pass for ComponentPass {
+    type State = Operation;
+
+    async fn gather(&self) -> Result<Arc<Operation>, Failure> {
+        Operation::gather(self.task.clone(), self.shared.clone())
+            .await
+            .map(Arc::new)
+    }
+
+    async fn publish(&self, report: &Report<Operation>) -> Result<(), Failure> {
+        let session = report.value(SESSION);
+        let applied = match &session {
+            Some(session) => session.lock().await.changes().to_vec(),
+            None => Vec::new(),
+        };
+        let removed = report
+            .state
+            .as_ref()
+            .map(|operation| operation.removed())
+            .unwrap_or_default();
+        let plan = report.value(PLAN).map(|plan| Plan::clone(&plan));
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        *end = End {
+            changes: applied.into_iter().chain(removed).collect(),
+            plan,
+        };
+        Ok(())
+    }
+}
+
+/// An observer behind a pointer.
+struct Shareable(Arc<dyn Observer>);
+
+impl Observer for Shareable {
+    fn step_started(&self, pipeline: &evenkeel_steps::Name, step: &evenkeel_steps::Name) {
+        self.0.step_started(pipeline, step);
+    }
+
+    fn step_progress(&self, pipeline: &evenkeel_steps::Name, step: &evenkeel_steps::Name, line: &str) {
+        self.0.step_progress(pipeline, step, line);
+    }
+
+    fn step_finished(
+        &self,
+        pipeline: &evenkeel_steps::Name,
+        step: &evenkeel_steps::Name,
+        ending: &evenkeel_steps::Ending,
+        duration: std::time::Duration,
+    ) {
+        self.0.step_finished(pipeline, step, ending, duration);
+    }
+}
