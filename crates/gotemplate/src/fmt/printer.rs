@@ -306,6 +306,10 @@ impl<'l> Printer<'l> {
             self.string(text.as_bytes(), verb, value);
             return;
         }
+        if let (true, Kind::Int | Kind::Int64, Some(Value::Int(_, int))) = (self.flags.sharp_v, object.kind(), object.data()) {
+            self.integer(int as u64, true, verb, value);
+            return;
+        }
         if object.kind() == Kind::Ptr {
             if depth > 0 {
                 self.address();
@@ -728,7 +732,7 @@ impl<'l> Printer<'l> {
             return true;
         };
         cursor.arg += 1;
-        if verb == 'v' {
+        if matches!(verb, 'v' | 'w') {
             self.flags.sharp_v = std::mem::replace(&mut self.flags.sharp, false);
             self.flags.plus_v = std::mem::replace(&mut self.flags.plus, false);
         }

@@ -100,7 +100,8 @@ fn swap_case(_: &mut Executor, args: &[Value]) -> Result {
 fn initials(_: &mut Executor, args: &[Value]) -> Result {
     let mut start = true;
     let mut out = String::new();
-    for (c, _) in runes(text(args, 0)) {
+    // Sprig takes bytes for runes.
+    for c in text(args, 0).iter().map(|byte| char::from(*byte)) {
         if is_space(c) {
             start = true;
         } else if std::mem::replace(&mut start, false) {

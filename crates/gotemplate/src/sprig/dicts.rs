@@ -141,6 +141,9 @@ fn dig(_: &mut Executor, args: &[Value]) -> Result {
 }
 
 fn deep_copy(executor: &mut Executor, args: &[Value]) -> Result {
+    if any(args, 0).is_nil() {
+        return Err(Error::message("reflect: call of reflect.Value.Type on zero Value"));
+    }
     let mut budget = executor.limits().output_bytes / size_of::<Value>();
     copy(any(args, 0), executor.limits(), 0, &mut budget)
 }
@@ -169,6 +172,7 @@ fn copy(value: &Value, limits: &Limits, depth: usize, budget: &mut usize) -> Res
             }
             Ok(Value::Map(Map::new(map.class(), entries)))
         }
+        Value::Object(object) => Ok(object.deep_copy().unwrap_or_else(|| value.clone())),
         other => Ok(other.clone()),
     })
 }

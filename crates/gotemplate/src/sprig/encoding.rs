@@ -297,8 +297,9 @@ const YAML_PREFIX: &str = "error unmarshaling JSON: while decoding JSON: ";
 fn object(parsed: std::result::Result<goyaml::Value, goyaml::Error>, prefix: &str) -> Value {
     match parsed {
         Ok(goyaml::Value::Map(entries)) => Value::from(goyaml::Value::Map(entries)),
-        // Decoding null into a map makes it nil.
-        Ok(goyaml::Value::Null) => Value::Map(Map::nil(&MAP_ANY)),
+        // Decoding a JSON null into a map makes it nil; of a YAML document the library keeps it empty.
+        Ok(goyaml::Value::Null) if prefix.is_empty() => Value::Map(Map::nil(&MAP_ANY)),
+        Ok(goyaml::Value::Null) => Value::Map(Map::any()),
         Ok(other) => with_error(Map::any(), wrong_type(&other, MAP_ANY.name, prefix)),
         Err(error) => with_error(Map::any(), error),
     }
@@ -307,7 +308,8 @@ fn object(parsed: std::result::Result<goyaml::Value, goyaml::Error>, prefix: &st
 fn array(parsed: std::result::Result<goyaml::Value, goyaml::Error>, prefix: &str) -> Value {
     match parsed {
         Ok(goyaml::Value::List(items)) => Value::from(goyaml::Value::List(items)),
-        Ok(goyaml::Value::Null) => Value::List(List::nil(&LIST_ANY)),
+        Ok(goyaml::Value::Null) if prefix.is_empty() => Value::List(List::nil(&LIST_ANY)),
+        Ok(goyaml::Value::Null) => Value::List(List::any(Vec::new())),
         Ok(other) => Value::List(List::any(vec![wrong_type(&other, LIST_ANY.name, prefix).into()])),
         Err(error) => Value::List(List::any(vec![error.to_string().into()])),
     }

@@ -7,7 +7,7 @@ mod translate;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Captures, Match, Regex, RegexBuilder};
 
 use super::args::{INT, STR, int, string, strings, text};
 use crate::Error;
@@ -116,6 +116,29 @@ fn must_regex_match(executor: &mut Executor, args: &[Value]) -> Result {
     Ok(Value::Bool(must(executor, args)?.is_match(text(args, 1))))
 }
 
+/// Whether a match may stand here: the regex crate finds empty ones inside a rune, Go does not.
+fn stands_between_runes(source: &[u8], found: &Match<'_>) -> bool {
+    if !found.is_empty() {
+        return true;
+    }
+    let at = found.start();
+    let start = at.saturating_sub(3);
+    // Inside a rune when one that begins before this place ends behind it.
+    (start..at).all(|from| {
+        let (_, width) = crate::unicode::decode(source.get(from..).unwrap_or_default());
+        from + width <= at
+    })
+}
+
+fn matches<'r, 's>(regex: &'r Regex, source: &'s [u8]) -> impl Iterator<Item = Match<'s>> + use<'r, 's> {
+    regex.find_iter(source).filter(|found| stands_between_runes(source, found))
+}
+
+fn captures<'r, 's>(regex: &'r Regex, source: &'s [u8]) -> impl Iterator<Item = Captures<'s>> + use<'r, 's> {
+    let between = |found: &Captures<'s>| found.get(0).is_some_and(|whole| stands_between_runes(source, &whole));
+    regex.captures_iter(source).filter(between)
+}
+
 fn find(regex: &Regex, args: &[Value]) -> Value {
     Value::Str(
         regex
@@ -138,8 +161,7 @@ fn limit(args: &[Value], index: usize) -> usize {
 }
 
 fn find_all(regex: &Regex, args: &[Value]) -> Value {
-    let found: Vec<Str> = regex
-        .find_iter(text(args, 1))
+    let found: Vec<Str> = matches(regex, text(args, 1))
         .take(limit(args, 2))
         .map(|found| Str::new(found.as_bytes()))
         .collect();
@@ -162,7 +184,7 @@ fn replace(executor: &mut Executor, regex: &Regex, args: &[Value], literal: bool
     let (source, replacement) = (text(args, 1), text(args, 2));
     let mut out = Vec::with_capacity(source.len());
     let mut from = 0;
-    for captures in regex.captures_iter(source) {
+    for captures in captures(regex, source) {
         let Some(whole) = captures.get(0) else { continue };
         out.extend_from_slice(source.get(from..whole.start()).unwrap_or_default());
         if literal {
@@ -212,7 +234,7 @@ fn split(regex: &Regex, args: &[Value]) -> Value {
     }
     let mut parts = Vec::new();
     let (mut start, mut end) = (0, 0);
-    for found in regex.find_iter(source).take(most) {
+    for found in matches(regex, source).take(most) {
         if parts.len() + 1 == most {
             break;
         }

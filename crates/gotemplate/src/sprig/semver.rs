@@ -388,7 +388,11 @@ pub fn version_satisfies(constraint: &str, version: &str) -> bool {
 }
 
 fn semver_compare(_: &mut Executor, args: &[Value]) -> Result {
-    let constraint = Constraint::parse(&string(args, 0).to_text())?;
+    let constraint = string(args, 0);
+    let Some(text) = constraint.as_str() else {
+        return Err(Error::message(format!("improper constraint: {}", quote::bytes(constraint.as_bytes()))));
+    };
+    let constraint = Constraint::parse(text)?;
     let version = Version::parse(&string(args, 1).to_text())?;
     Ok(Value::Bool(constraint.matches(&version)))
 }
@@ -458,6 +462,18 @@ impl Object for Version {
 
     fn data(&self) -> Option<Value> {
         Some(Value::from(self.to_string()))
+    }
+
+    /// Sprig's copy leaves out what is not exported, which is everything.
+    fn deep_copy(&self) -> Option<Value> {
+        Some(Value::object(Self {
+            major: 0,
+            minor: 0,
+            patch: 0,
+            pre: String::new(),
+            metadata: String::new(),
+            original: String::new(),
+        }))
     }
 
     fn equals(&self, other: &dyn Object) -> bool {

@@ -19,6 +19,7 @@ pub(super) static TABLE: &[Native] = &[
 type Result<T = Value> = std::result::Result<T, Error>;
 
 fn to_toml(executor: &mut Executor, args: &[Value]) -> Result {
+    given(args)?;
     match encode(any(args, 0), executor.limits()) {
         Ok(text) => Ok(Value::from(text)),
         // A text in place of an error, as Helm does; a passed limit stays an error.
@@ -28,11 +29,20 @@ fn to_toml(executor: &mut Executor, args: &[Value]) -> Result {
 }
 
 fn must_to_toml(executor: &mut Executor, args: &[Value]) -> Result {
+    given(args)?;
     match encode(any(args, 0), executor.limits()) {
         Ok(text) => Ok(Value::from(text)),
         Err(Refusal::Message(text)) => Err(Error::message(text)),
         Err(Refusal::Limit(limit)) => Err(Error::limit(limit)),
     }
+}
+
+/// Nil makes the library panic.
+fn given(args: &[Value]) -> Result<()> {
+    if any(args, 0).is_nil() {
+        return Err(Error::message("reflect: call of reflect.Value.Type on zero Value"));
+    }
+    Ok(())
 }
 
 enum Refusal {
@@ -47,9 +57,6 @@ fn refuse<T>(text: impl Into<String>) -> Encoded<T> {
 }
 
 fn encode(value: &Value, limits: &Limits) -> Encoded<Vec<u8>> {
-    if value.is_nil() {
-        return refuse("reflect: call of reflect.Value.Type on zero Value");
-    }
     let mut encoder = Encoder {
         out: Vec::new(),
         limits,

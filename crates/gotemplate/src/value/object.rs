@@ -68,6 +68,11 @@ pub trait Object: Any {
         None
     }
 
+    /// What `deepCopy` makes of it; none means the object itself, which cannot change.
+    fn deep_copy(&self) -> Option<Value> {
+        None
+    }
+
     /// Whether two objects are equal under Go's `==` and `reflect.DeepEqual`.
     fn equals(&self, other: &dyn Object) -> bool;
 
