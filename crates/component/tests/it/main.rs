@@ -1,0 +1,38 @@
+//! Operations of components, through the crate's public face, on the simulator and on a real API server alike.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bench;
+mod scenarios;
+
+/// Each scenario as two tests, one on each kind of cluster.
+macro_rules! on_both {
+    ($($scenario:ident),+ $(,)?) => {
+        mod real {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $scenario() {
+                crate::scenarios::$scenario(&crate::bench::Bench::real(stringify!($scenario)).await).await;
+            })+
+        }
+        mod simulated {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $scenario() {
+                crate::scenarios::$scenario(&crate::bench::Bench::simulated(stringify!($scenario)).await).await;
+            })+
+        }
+    };
+}
+
+on_both!(
+    an_install_becomes_ready_and_a_second_run_changes_nothing,
+    a_dry_run_shows_the_plan_and_writes_nothing,
+    changed_values_make_another_revision,
+    what_is_no_longer_rendered_is_pruned,
+    a_password_survives_retries_and_repairs,
+    hooks_are_listed_and_never_applied,
+    values_kept_at_the_target_are_used,
+    a_broken_template_says_where_and_applies_nothing,
+    one_broken_manifest_applies_nothing,
+    an_object_of_somebody_else_stops_the_component,
+    uninstalling_leaves_nothing_behind,
+    orphaning_leaves_everything_running,
+);
