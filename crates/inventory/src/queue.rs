@@ -69,7 +69,8 @@ pub struct Claims {
     /// Operations that ended by themselves on the way: a wait past its deadline, a stop whose worker died, a row that
     /// cannot be read.
     pub settled: Vec<Settled>,
-    /// When the next operation can become claimable without a signal: a retry, a lease that may expire.
+    /// When the next operation can become claimable without a signal: a retry, a lease that may expire. Not later
+    /// than now when more has expired than one claim takes.
     pub next_at: Option<Timestamp>,
 }
 

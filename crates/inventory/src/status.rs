@@ -221,7 +221,7 @@ pub trait Statuses: Send + Sync {
         page: &PageRequest,
     ) -> Result<Page<PastStatus>, Error>;
 
-    /// Clusters due now.
+    /// Clusters due now. One whose run is live is among them when something was asked of it since the run began.
     ///
     /// # Errors
     /// [`Error::Database`].

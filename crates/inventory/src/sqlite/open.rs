@@ -32,6 +32,8 @@ const READERS: u32 = 4;
 const STATEMENTS: usize = 256;
 /// Pages after which the write-ahead log is folded back: 4 MiB.
 const CHECKPOINT_PAGES: &str = "1000";
+/// What is left of the write-ahead log's file after a burst: 64 MiB.
+const LOG_BYTES: &str = "67108864";
 
 /// Where the database is.
 #[derive(Clone, Debug)]
@@ -147,6 +149,7 @@ impl SqliteStore {
             .busy_timeout(BUSY_TIMEOUT)
             .statement_cache_capacity(STATEMENTS)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+            .pragma("journal_size_limit", LOG_BYTES)
             .pragma("trusted_schema", "OFF")
             .disable_statement_logging();
         let pool = SqlitePoolOptions::new()

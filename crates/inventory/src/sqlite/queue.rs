@@ -49,13 +49,14 @@ pub(super) struct Held {
     pub(super) reports: i64,
     pub(super) timeline_entries: i64,
     reason: Option<Vec<u8>>,
+    lease_owner: Option<String>,
 }
 
 /// The columns of [`Held`].
 macro_rules! held_fields {
     () => {
         "SELECT id, reconciliation_id, cluster_id, component, kind, state, due_lane, fence, attempt, stop, reports, \
-         timeline_entries, reason FROM operations "
+         timeline_entries, reason, lease_owner FROM operations "
     };
 }
 use held_fields;
@@ -93,6 +94,7 @@ impl Held {
             reports: cells.get("reports")?,
             timeline_entries: cells.get("timeline_entries")?,
             reason: cells.get("reason")?,
+            lease_owner: cells.get("lease_owner")?,
         })
     }
 

@@ -150,7 +150,8 @@ impl SqliteStore {
             level: Level::Warning,
             step: None,
             message: format!(
-                "attempt {} was not heard of until its lease ended; the operation returned to the queue",
+                "worker {} was not heard of until its lease ended; attempt {} is over, the operation returned to the queue",
+                held.lease_owner.as_deref().unwrap_or("(unknown)"),
                 held.attempt
             ),
         };

@@ -108,7 +108,9 @@ pub(crate) async fn an_expired_lease_returns_the_work<B: Backend>() {
     assert_eq!(operation.lease, Some(("w1".to_owned(), second.lease.until)));
     let said = fleet.store.operation_timeline(&first.id).await.unwrap();
     assert!(
-        said[0].level == Level::Warning && said[0].message.contains("attempt 1"),
+        said[0].level == Level::Warning
+            && said[0].message.contains("worker w1")
+            && said[0].message.contains("attempt 1"),
         "{said:?}"
     );
 }
