@@ -1,5 +1,9 @@
 //! UTF-8 decoding and character classes as Go has them.
 
+mod tables;
+#[cfg(test)]
+mod tests;
+
 /// Decodes the first rune; a byte that starts no valid sequence is U+FFFD of width 1, the end is width 0.
 pub(crate) fn decode(text: &[u8]) -> (char, usize) {
     let Some(first) = text.first() else {
@@ -98,12 +102,22 @@ pub(crate) fn trim_right(mut text: &[u8], cut: impl Fn(char) -> bool) -> &[u8] {
     }
 }
 
+/// Whether a sorted table of ranges holds the character.
+fn holds(table: &[(u32, u32)], c: char) -> bool {
+    let code = u32::from(c);
+    let after = table.partition_point(|(first, _)| *first <= code);
+    after
+        .checked_sub(1)
+        .and_then(|index| table.get(index))
+        .is_some_and(|(_, last)| code <= *last)
+}
+
 /// `unicode.IsLetter`
 pub(crate) fn is_letter(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphabetic()
     } else {
-        c.is_alphabetic()
+        holds(tables::LETTER, c)
     }
 }
 
@@ -112,64 +126,8 @@ pub(crate) fn is_digit(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_digit()
     } else {
-        c.is_numeric()
+        holds(tables::DIGIT, c)
     }
-}
-
-/// `unicode.IsUpper`
-pub(crate) fn is_upper(c: char) -> bool {
-    c.is_uppercase()
-}
-
-/// `unicode.IsLower`
-pub(crate) fn is_lower(c: char) -> bool {
-    c.is_lowercase()
-}
-
-/// `strconv.IsPrint`
-pub(crate) fn is_print(c: char) -> bool {
-    if c.is_ascii() {
-        matches!(c, ' '..='~')
-    } else {
-        !c.is_control() && !is_space(c) && c != '\u{ad}'
-    }
-}
-
-/// `unicode.ToUpper`: the simple mapping, never more than one rune.
-pub(crate) fn to_upper(c: char) -> char {
-    let mut upper = c.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(c), None) => c,
-        _ => c,
-    }
-}
-
-/// `unicode.ToLower`: the simple mapping, never more than one rune.
-pub(crate) fn to_lower(c: char) -> char {
-    let mut lower = c.to_lowercase();
-    match (lower.next(), lower.next()) {
-        (Some(c), None) => c,
-        _ => c,
-    }
-}
-
-/// `unicode.ToTitle`: differs from upper case for the Latin digraphs only.
-pub(crate) fn to_title(c: char) -> char {
-    match c {
-        'Ǆ' | 'ǅ' | 'ǆ' => 'ǅ',
-        'Ǉ' | 'ǈ' | 'ǉ' => 'ǈ',
-        'Ǌ' | 'ǋ' | 'ǌ' => 'ǋ',
-        'Ǳ' | 'ǲ' | 'ǳ' => 'ǲ',
-        // Georgian letters have no title case.
-        '\u{10d0}'..='\u{10fa}' | '\u{10fd}'..='\u{10ff}' => c,
-        _ => to_upper(c),
-    }
-}
-
-/// `unicode.IsTitle`
-pub(crate) fn is_title(c: char) -> bool {
-    matches!(c, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ' | '\u{1f88}'..='\u{1f8f}' | '\u{1f98}'..='\u{1f9f}'
-        | '\u{1fa8}'..='\u{1faf}' | '\u{1fbc}' | '\u{1fcc}' | '\u{1ffc}')
 }
 
 /// `unicode.IsNumber`
@@ -179,9 +137,82 @@ pub(crate) fn is_number(c: char) -> bool {
 
 /// `unicode.IsPunct`
 pub(crate) fn is_punct(c: char) -> bool {
+    holds(tables::PUNCT, c)
+}
+
+/// `strconv.IsPrint`
+pub(crate) fn is_print(c: char) -> bool {
     if c.is_ascii() {
-        return c.is_ascii_punctuation() && !matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~');
+        matches!(c, ' '..='~')
+    } else {
+        holds(tables::PRINT, c)
     }
-    matches!(c, '¡' | '§' | '«' | '¶' | '·' | '»' | '¿' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{2043}'
-        | '\u{2045}'..='\u{2051}' | '\u{2053}'..='\u{205e}' | '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}')
+}
+
+/// `unicode.IsUpper`: Rust also counts numbers and symbols that look like capitals.
+pub(crate) fn is_upper(c: char) -> bool {
+    c.is_uppercase() && is_letter(c)
+}
+
+/// `unicode.IsLower`: a letter that Rust calls lower-case and that is no modifier or ordinal.
+pub(crate) fn is_lower(c: char) -> bool {
+    c.is_lowercase() && is_letter(c) && !is_modifier(c)
+}
+
+/// Letters of categories Lm and Lo that have the property Lowercase.
+fn is_modifier(c: char) -> bool {
+    matches!(c, '\u{aa}' | '\u{ba}' | '\u{2b0}'..='\u{2b8}' | '\u{2c0}'..='\u{2c1}' | '\u{2e0}'..='\u{2e4}'
+        | '\u{37a}' | '\u{10fc}' | '\u{1d2c}'..='\u{1d6a}' | '\u{1d78}' | '\u{1d9b}'..='\u{1dbf}' | '\u{2071}'
+        | '\u{207f}' | '\u{2090}'..='\u{209c}' | '\u{2c7c}'..='\u{2c7d}' | '\u{a69c}'..='\u{a69d}' | '\u{a770}'
+        | '\u{a7f1}'..='\u{a7f4}' | '\u{a7f8}'..='\u{a7f9}' | '\u{ab5c}'..='\u{ab5f}' | '\u{ab69}'
+        | '\u{10780}'..='\u{107ba}' | '\u{1e030}'..='\u{1e06d}')
+}
+
+/// `unicode.IsTitle`
+pub(crate) fn is_title(c: char) -> bool {
+    matches!(c, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ' | '\u{1f88}'..='\u{1f8f}' | '\u{1f98}'..='\u{1f9f}'
+        | '\u{1fa8}'..='\u{1faf}' | '\u{1fbc}' | '\u{1fcc}' | '\u{1ffc}')
+}
+
+/// `unicode.ToUpper`: the simple mapping, never more than one rune.
+pub(crate) fn to_upper(c: char) -> char {
+    match c {
+        // The full mapping of these is two runes.
+        '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
+            char::from_u32(u32::from(c) + 8).unwrap_or(c)
+        }
+        '\u{1fb3}' => '\u{1fbc}',
+        '\u{1fc3}' => '\u{1fcc}',
+        '\u{1ff3}' => '\u{1ffc}',
+        _ => single(c.to_uppercase(), c),
+    }
+}
+
+/// `unicode.ToLower`: the simple mapping, never more than one rune.
+pub(crate) fn to_lower(c: char) -> char {
+    if c == 'İ' {
+        'i'
+    } else {
+        single(c.to_lowercase(), c)
+    }
+}
+
+/// `unicode.ToTitle`: differs from upper case for the Latin digraphs and Georgian.
+pub(crate) fn to_title(c: char) -> char {
+    match c {
+        'Ǆ'..='ǆ' => 'ǅ',
+        'Ǉ'..='ǉ' => 'ǈ',
+        'Ǌ'..='ǌ' => 'ǋ',
+        'Ǳ'..='ǳ' => 'ǲ',
+        '\u{10d0}'..='\u{10fa}' | '\u{10fd}'..='\u{10ff}' => c,
+        _ => to_upper(c),
+    }
+}
+
+/// A case mapping that is one rune, or the rune itself.
+fn single(mut mapped: impl Iterator<Item = char>, c: char) -> char {
+    match (mapped.next(), mapped.next()) {
+        (Some(mapped), None) => mapped,
+        _ => c,
+    }
 }

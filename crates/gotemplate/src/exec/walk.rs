@@ -282,24 +282,26 @@ impl<'x, 't> State<'x, 't> {
             let name = crate::fmt::quote::text(&invoke.name);
             return self.error(format!("template {name} not defined"));
         };
-        let dot = match &invoke.pipe {
-            Some(pipe) => self.pipeline(dot, pipe)?,
-            None => Operand::INVALID,
-        };
         if let Err(error) = self.executor.enter() {
             return Err(self.locate(error, None));
         }
-        let result = stacker::maybe_grow(RED_ZONE, STACK, || {
-            // No dynamic scoping: the template inherits no variables.
-            State {
-                executor: &mut *self.executor,
-                set,
-                tree,
-                vars: vec![("$", dot)],
-                at: None,
-                out: &mut *self.out,
-            }
-            .run()
+        let dot = match &invoke.pipe {
+            Some(pipe) => self.pipeline(dot, pipe),
+            None => Ok(Operand::INVALID),
+        };
+        let result = dot.and_then(|dot| {
+            stacker::maybe_grow(RED_ZONE, STACK, || {
+                // No dynamic scoping: the template inherits no variables.
+                State {
+                    executor: &mut *self.executor,
+                    set,
+                    tree,
+                    vars: vec![("$", dot)],
+                    at: None,
+                    out: &mut *self.out,
+                }
+                .run()
+            })
         });
         self.executor.depth -= 1;
         result

@@ -306,7 +306,9 @@ impl<'l> Printer<'l> {
             self.string(text.as_bytes(), verb, value);
             return;
         }
-        if let (true, Kind::Int | Kind::Int64, Some(Value::Int(_, int))) = (self.flags.sharp_v, object.kind(), object.data()) {
+        if let (true, Kind::Int | Kind::Int64, Some(Value::Int(_, int))) =
+            (self.flags.sharp_v, object.kind(), object.data())
+        {
             self.integer(int as u64, true, verb, value);
             return;
         }

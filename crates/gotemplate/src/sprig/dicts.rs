@@ -142,7 +142,9 @@ fn dig(_: &mut Executor, args: &[Value]) -> Result {
 
 fn deep_copy(executor: &mut Executor, args: &[Value]) -> Result {
     if any(args, 0).is_nil() {
-        return Err(Error::message("reflect: call of reflect.Value.Type on zero Value"));
+        return Err(Error::message(
+            "reflect: call of reflect.Value.Type on zero Value",
+        ));
     }
     let mut budget = executor.limits().output_bytes / size_of::<Value>();
     copy(any(args, 0), executor.limits(), 0, &mut budget)

@@ -244,7 +244,11 @@ fn must_to_yaml(executor: &mut Executor, args: &[Value]) -> Result {
 }
 
 fn to_yaml_pretty(executor: &mut Executor, args: &[Value]) -> Result {
-    encoded(executor, args, |data| trimmed(goyaml::to_yaml_pretty(data)))
+    match any(args, 0).to_direct_data(executor.limits()) {
+        Ok(data) => Ok(Value::from(trimmed(goyaml::to_yaml_pretty(&data)))),
+        Err(error) if matches!(error.cause(), Cause::Limit(_)) => Err(error),
+        Err(_) => Ok(Value::from("")),
+    }
 }
 
 fn to_json(executor: &mut Executor, args: &[Value]) -> Result {

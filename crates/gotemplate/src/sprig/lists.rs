@@ -218,18 +218,29 @@ fn concat(executor: &mut Executor, args: &[Value]) -> Result {
     made(executor, all)
 }
 
+/// Sprig computes with floats and lets a size below one go wrong in its own ways.
 fn chunk(executor: &mut Executor, args: &[Value]) -> Result {
     let size = int(args, 0);
     let items = items(any(args, 1), "Cannot chunk type")?;
-    if size <= 0 {
-        // Go computes an absurd number of chunks and asks for a slice of that length.
-        return Err(Error::message("runtime error: makeslice: len out of range"));
-    }
+    let bad_length = || Error::message("runtime error: makeslice: len out of range");
+    let count = cast::float_to_int(((items.len() as f64 - 1.0) / size as f64).floor() + 1.0);
+    let count = usize::try_from(count)
+        .ok()
+        .filter(|count| *count <= items.len())
+        .ok_or_else(bad_length)?;
     executor.charge(items.len() * size_of::<Value>())?;
-    let chunks = items.chunks(usize::try_from(size).unwrap_or(usize::MAX));
-    let chunks = chunks
-        .map(|chunk| Value::List(List::any(chunk.to_vec())))
-        .collect();
+    let mut chunks = Vec::with_capacity(count);
+    for index in 0..count {
+        let mut length = size;
+        if index + 1 == count {
+            let rest = cast::float_to_int((items.len() as f64 % size as f64).floor());
+            length = if rest == 0 { size } else { rest };
+        }
+        let length = usize::try_from(length).map_err(|_| bad_length())?;
+        let start = usize::try_from(size).unwrap_or(0) * index;
+        let chunk = items.get(start..start + length).unwrap_or_default();
+        chunks.push(Value::List(List::any(chunk.to_vec())));
+    }
     Ok(Value::List(List::new(&LIST_LIST, chunks)))
 }
 

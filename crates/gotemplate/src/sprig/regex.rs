@@ -131,11 +131,17 @@ fn stands_between_runes(source: &[u8], found: &Match<'_>) -> bool {
 }
 
 fn matches<'r, 's>(regex: &'r Regex, source: &'s [u8]) -> impl Iterator<Item = Match<'s>> + use<'r, 's> {
-    regex.find_iter(source).filter(|found| stands_between_runes(source, found))
+    regex
+        .find_iter(source)
+        .filter(|found| stands_between_runes(source, found))
 }
 
 fn captures<'r, 's>(regex: &'r Regex, source: &'s [u8]) -> impl Iterator<Item = Captures<'s>> + use<'r, 's> {
-    let between = |found: &Captures<'s>| found.get(0).is_some_and(|whole| stands_between_runes(source, &whole));
+    let between = |found: &Captures<'s>| {
+        found
+            .get(0)
+            .is_some_and(|whole| stands_between_runes(source, &whole))
+    };
     regex.captures_iter(source).filter(between)
 }
 
@@ -180,6 +186,51 @@ fn must_regex_find_all(executor: &mut Executor, args: &[Value]) -> Result {
     Ok(find_all(&*must(executor, args)?, args))
 }
 
+/// Go's `$name`, `${name}` and `$$`; anything else after a dollar sign stays as it is.
+fn expand(template: &[u8], captures: &Captures<'_>, out: &mut Vec<u8>) {
+    let mut rest = template;
+    while let Some(at) = memchr::memchr(b'$', rest) {
+        out.extend_from_slice(rest.get(..at).unwrap_or_default());
+        rest = rest.get(at + 1..).unwrap_or_default();
+        if let Some(tail) = rest.strip_prefix(b"$") {
+            out.push(b'$');
+            rest = tail;
+            continue;
+        }
+        let Some((name, tail)) = group_name(rest) else {
+            out.push(b'$');
+            continue;
+        };
+        rest = tail;
+        let is_number =
+            name.bytes().all(|byte| byte.is_ascii_digit()) && (name.len() == 1 || !name.starts_with('0'));
+        let group = if is_number {
+            name.parse().ok().and_then(|index: usize| captures.get(index))
+        } else {
+            captures.name(name)
+        };
+        out.extend_from_slice(group.map_or(&[], |group| group.as_bytes()));
+    }
+    out.extend_from_slice(rest);
+}
+
+/// The name after a dollar sign and what follows it.
+fn group_name(source: &[u8]) -> Option<(&str, &[u8])> {
+    let (braced, source) = match source.strip_prefix(b"{") {
+        Some(inner) => (true, inner),
+        None => (false, source),
+    };
+    let is_word = |c: char| c == '_' || crate::unicode::is_letter(c) || crate::unicode::is_digit(c);
+    let length: usize = crate::unicode::runes(source)
+        .take_while(|(c, _)| is_word(*c))
+        .map(|(_, width)| width)
+        .sum();
+    let (name, tail) = source.split_at_checked(length)?;
+    let tail = if braced { tail.strip_prefix(b"}")? } else { tail };
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty())?;
+    Some((name, tail))
+}
+
 fn replace(executor: &mut Executor, regex: &Regex, args: &[Value], literal: bool) -> Result {
     let (source, replacement) = (text(args, 1), text(args, 2));
     let mut out = Vec::with_capacity(source.len());
@@ -190,7 +241,7 @@ fn replace(executor: &mut Executor, regex: &Regex, args: &[Value], literal: bool
         if literal {
             out.extend_from_slice(replacement);
         } else {
-            captures.expand(replacement, &mut out);
+            expand(replacement, &captures, &mut out);
         }
         from = whole.end();
         if out.len() > executor.limits().output_bytes {

@@ -390,7 +390,10 @@ pub fn version_satisfies(constraint: &str, version: &str) -> bool {
 fn semver_compare(_: &mut Executor, args: &[Value]) -> Result {
     let constraint = string(args, 0);
     let Some(text) = constraint.as_str() else {
-        return Err(Error::message(format!("improper constraint: {}", quote::bytes(constraint.as_bytes()))));
+        return Err(Error::message(format!(
+            "improper constraint: {}",
+            quote::bytes(constraint.as_bytes())
+        )));
     };
     let constraint = Constraint::parse(text)?;
     let version = Version::parse(&string(args, 1).to_text())?;

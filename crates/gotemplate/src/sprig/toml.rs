@@ -40,7 +40,9 @@ fn must_to_toml(executor: &mut Executor, args: &[Value]) -> Result {
 /// Nil makes the library panic.
 fn given(args: &[Value]) -> Result<()> {
     if any(args, 0).is_nil() {
-        return Err(Error::message("reflect: call of reflect.Value.Type on zero Value"));
+        return Err(Error::message(
+            "reflect: call of reflect.Value.Type on zero Value",
+        ));
     }
     Ok(())
 }

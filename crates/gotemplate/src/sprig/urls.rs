@@ -192,8 +192,18 @@ fn parse_host(scheme: &[u8], host: &[u8]) -> Parsed<Vec<u8>> {
 
 impl Url {
     fn parse(whole: &[u8]) -> Parsed<Self> {
-        let mut url = Self::default();
         let (source, fragment) = split_once(whole, b'#');
+        let blame = |text: &[u8], error: String| format!("parse {}: {error}", quote::bytes(text));
+        let mut url = Self::parse_source(source).map_err(|error| blame(source, error))?;
+        if let Some(fragment) = fragment {
+            url.fragment = unescape(fragment, Part::Fragment).map_err(|error| blame(whole, error))?;
+        }
+        Ok(url)
+    }
+
+    /// A URL without its fragment.
+    fn parse_source(source: &[u8]) -> Parsed<Self> {
+        let mut url = Self::default();
         if source.iter().any(|byte| *byte < b' ' || *byte == 0x7f) {
             return Err("net/url: invalid control character in URL".to_owned());
         }
@@ -201,9 +211,6 @@ impl Url {
             url.path = b"*".to_vec();
         } else {
             url.parse_rest(source)?;
-        }
-        if let Some(fragment) = fragment {
-            url.fragment = unescape(fragment, Part::Fragment)?;
         }
         Ok(url)
     }
@@ -326,7 +333,7 @@ impl Url {
 }
 
 fn parsed(source: &[u8]) -> Parsed<Url> {
-    Url::parse(source).map_err(|error| format!("parse {}: {error}", quote::bytes(source)))
+    Url::parse(source)
 }
 
 fn url_parse(_: &mut Executor, args: &[Value]) -> Result {

@@ -61,7 +61,22 @@ impl Value {
     /// A value that has no JSON form (`json: unsupported type: func()`, NaN), one that nests too deep or holds
     /// itself, or one that unfolds to more than the limits allow.
     pub fn to_data(&self, limits: &Limits) -> Result<goyaml::Value, Error> {
-        Converter { limits, bytes: 0 }.convert(self, 0)
+        Converter {
+            limits,
+            bytes: 0,
+            direct: false,
+        }
+        .convert(self, 0)
+    }
+
+    /// The value as go-yaml v3 sees it directly, not by way of JSON: a nil slice or map is empty, a duration is text.
+    pub(crate) fn to_direct_data(&self, limits: &Limits) -> Result<goyaml::Value, Error> {
+        Converter {
+            limits,
+            bytes: 0,
+            direct: true,
+        }
+        .convert(self, 0)
     }
 }
 
@@ -69,6 +84,7 @@ struct Converter<'l> {
     limits: &'l Limits,
     /// What the data takes so far; sharing makes a small value unfold to a huge one.
     bytes: usize,
+    direct: bool,
 }
 
 impl Converter<'_> {
@@ -111,6 +127,8 @@ impl Converter<'_> {
                 self.charge(bytes.len())?;
                 goyaml::Value::String(crate::sprig::base64_text(bytes))
             }
+            Value::List(list) if list.is_nil() && self.direct => goyaml::Value::List(Vec::new()),
+            Value::Map(map) if map.is_nil() && self.direct => goyaml::Value::Map(goyaml::Map::new()),
             Value::List(list) if list.is_nil() => goyaml::Value::Null,
             Value::Map(map) if map.is_nil() => goyaml::Value::Null,
             Value::List(_) | Value::Map(_) | Value::Object(_) => {
@@ -143,6 +161,9 @@ impl Converter<'_> {
                 Ok(goyaml::Value::Map(object))
             }
             Value::Object(shared) => {
+                if let (true, Kind::Int64, Some(text)) = (self.direct, shared.kind(), shared.string()) {
+                    return Ok(goyaml::Value::String(self.text(&text)?));
+                }
                 if let Some(data) = shared.data() {
                     return self.convert(&data, depth);
                 }
