@@ -239,9 +239,25 @@ impl Session {
         for step in &pending {
             established(self.cluster(), step, deadline).await?;
         }
-        let seen = self.cluster().discovery().await?;
-        self.cluster().rediscover(&seen).await?;
-        Ok(())
+        // Discovery learns of them a little later still. It is no error when it does not: the applies try again.
+        let kinds: Vec<_> = self
+            .plan
+            .steps
+            .iter()
+            .filter(|step| step.desired.pending.is_some())
+            .map(|step| &step.desired.resource.kind)
+            .collect();
+        let deadline = Instant::now() + SERVED_WITHIN;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let seen = self.cluster().discovery().await?;
+            let now = self.cluster().rediscover(&seen).await?;
+            if kinds.iter().all(|kind| now.exact(kind).is_some()) || Instant::now() + pause > deadline {
+                return Ok(());
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
     }
 }
 
@@ -284,7 +300,7 @@ async fn apply_step(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
             done => return done,
         };
         let patience = match &error {
-            Error::NotFound { .. } if step.desired.pending => SERVED_WITHIN,
+            Error::NotFound { .. } if step.desired.pending.is_some() => SERVED_WITHIN,
             Error::Webhook { .. } => WEBHOOK_WITHIN,
             _ => return Err(error),
         };

@@ -211,12 +211,10 @@ impl Cluster {
                 Ok(Some((resource, members)))
             }
             Err(error) if error.is_not_found() => {
-                let seen = self.discovery().await?;
-                let now = self.rediscover(&seen).await?;
-                if now.preferred(kind).is_some() {
-                    Err(error)
-                } else {
+                if self.is_no_longer_served(kind).await? {
                     Ok(None)
+                } else {
+                    Err(error)
                 }
             }
             Err(error) => Err(error),
@@ -369,7 +367,7 @@ fn differs(entry: &RecordedObject, live: Option<&LiveObject>) -> Option<Differen
     let object = entry.object();
     let Some(live) = live else {
         let expected_absence = entry.done || entry.kept;
-        return (!expected_absence).then(|| Difference::Missing(object));
+        return (!expected_absence).then_some(Difference::Missing(object));
     };
     if entry.kept || live.resource_version == entry.resource_version {
         return None;
@@ -381,7 +379,7 @@ fn differs(entry: &RecordedObject, live: Option<&LiveObject>) -> Option<Differen
         return Some(Difference::Missing(object));
     }
     let same = entry.owned.is_some() && live.owned() == entry.owned;
-    (!same).then(|| Difference::Changed(object))
+    (!same).then_some(Difference::Changed(object))
 }
 
 /// Objects with our label and fields of ours that no record knows.

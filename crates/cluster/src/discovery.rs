@@ -7,7 +7,7 @@ use std::time::Duration;
 use evenkeel_core::{GroupKind, GroupVersionKind};
 use serde::Deserialize;
 use tokio::sync::OnceCell;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::connection::{Subject, Verb};
 use crate::{Cluster, Error};
@@ -19,6 +19,10 @@ const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 const TTL: Duration = Duration::from_secs(600);
 /// A miss reads the map again only when it is older than this, so that an unknown kind costs little.
 const MISS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long discovery may still name a kind that is no longer served.
+const GONE_WITHIN: Duration = Duration::from_secs(3);
+const GONE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// One served kind in one version: all that is needed to make its URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,6 +240,23 @@ impl Cluster {
             .get_or_try_init(|| Discovery::read(self))
             .await
             .cloned()
+    }
+
+    /// Whether the cluster has stopped serving `kind`, for somebody whose request for it was answered with 404. Discovery
+    /// learns a little later than requests do.
+    pub(crate) async fn is_no_longer_served(&self, kind: &GroupKind) -> Result<bool, Error> {
+        let deadline = Instant::now() + GONE_WITHIN;
+        loop {
+            let seen = self.discovery().await?;
+            let now = self.rediscover(&seen).await?;
+            if now.preferred(kind).is_none() {
+                return Ok(now.unavailable(&kind.group).is_none());
+            }
+            if Instant::now() + GONE_INTERVAL > deadline {
+                return Ok(false);
+            }
+            sleep(GONE_INTERVAL).await;
+        }
     }
 
     /// The kind as served, in exactly this version; a miss looks once more.

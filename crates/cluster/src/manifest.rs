@@ -52,8 +52,8 @@ pub struct DesiredObject {
     /// The file it was rendered from.
     pub source: String,
     pub(crate) resource: Arc<Resource>,
-    /// Whether its kind is defined by the same manifest and not served yet.
-    pub(crate) pending: bool,
+    /// The definition in the same manifest that makes its kind, when the cluster does not serve it yet.
+    pub(crate) pending: Option<ObjectRef>,
     pub(crate) body: Value,
     pub(crate) content: Fingerprint,
     /// Whether an autoscaler of the same manifest sets its replicas.
@@ -175,22 +175,19 @@ impl ComponentTarget {
     async fn resolve(
         &self,
         parsed: &[Parsed],
-        defined: &BTreeMap<GroupVersionKind, Arc<Resource>>,
-    ) -> Result<
-        (
-            BTreeMap<GroupVersionKind, (Arc<Resource>, bool)>,
-            Vec<ManifestProblem>,
-        ),
-        Error,
-    > {
+        defined: &BTreeMap<GroupVersionKind, definitions::Defined>,
+    ) -> Result<(Resolved, Vec<ManifestProblem>), Error> {
         let kinds: BTreeSet<&GroupVersionKind> = parsed.iter().map(|object| &object.kind).collect();
         let mut served = BTreeMap::new();
         let mut missing = BTreeSet::new();
         let discovery = self.cluster().discovery().await?;
         for kind in kinds {
             match (discovery.exact(kind), defined.get(kind)) {
-                (Some(resource), _) => drop(served.insert(kind.clone(), (resource.clone(), false))),
-                (None, Some(resource)) => drop(served.insert(kind.clone(), (resource.clone(), true))),
+                (Some(resource), _) => drop(served.insert(kind.clone(), (resource.clone(), None))),
+                (None, Some(defined)) => {
+                    let pending = Some(defined.definition.clone());
+                    served.insert(kind.clone(), (defined.resource.clone(), pending));
+                }
                 (None, None) => drop(missing.insert(kind)),
             }
         }
@@ -201,7 +198,7 @@ impl ComponentTarget {
         let mut unknown = BTreeSet::new();
         for kind in missing {
             match (discovery.exact(kind), discovery.unavailable(&kind.group)) {
-                (Some(resource), _) => drop(served.insert(kind.clone(), (resource.clone(), false))),
+                (Some(resource), _) => drop(served.insert(kind.clone(), (resource.clone(), None))),
                 (None, Some(group)) => {
                     return Err(Error::ApiUnavailable {
                         group: group.to_owned(),
@@ -231,6 +228,9 @@ pub(crate) struct Parsed {
     pub(crate) body: Map<String, Value>,
     pub(crate) source: String,
 }
+
+/// The resource of every kind of a manifest, and the definition that is yet to make it.
+type Resolved = BTreeMap<GroupVersionKind, (Arc<Resource>, Option<ObjectRef>)>;
 
 struct SetIds {
     component: String,
@@ -269,7 +269,7 @@ fn flatten(documents: Vec<ManifestObject>) -> Vec<ManifestObject> {
 fn place(
     parsed: Parsed,
     resource: Arc<Resource>,
-    pending: bool,
+    pending: Option<ObjectRef>,
     placement: &Placement,
     ids: &SetIds,
 ) -> DesiredObject {

@@ -106,6 +106,13 @@ impl Cluster {
                 };
                 Ok(occupants(&self.list_live(resource, all).await?.items))
             }
+            Err(error) if error.is_not_found() => {
+                if self.is_no_longer_served(&kind).await? {
+                    Ok(Vec::new())
+                } else {
+                    Err(error)
+                }
+            }
             // Aggregated APIs announce kinds that cannot be listed by these means; they store nothing here.
             Err(Error::Invalid { .. }) if is_virtual(&kind) => Ok(Vec::new()),
             Err(error) => Err(error),

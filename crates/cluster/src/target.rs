@@ -71,10 +71,17 @@ impl ComponentTarget {
     /// # Errors
     /// [`Error::OtherOwner`] when the parent is another fleet's or cluster's; whatever the request fails with.
     pub async fn record(&self) -> Result<Option<Record>, Error> {
-        Ok(self
+        self.record_of(false).await
+    }
+
+    /// What the target remembers of it, also when it is another fleet's or cluster's and `take_over` is set.
+    ///
+    /// # Errors
+    /// As [`ComponentTarget::record`].
+    pub async fn record_of(&self, take_over: bool) -> Result<Option<Record>, Error> {
+        let parent = self
             .cluster
-            .parent::<Record>(&self.parent, &self.owner, false)
-            .await?
-            .map(|parent| parent.record))
+            .parent::<Record>(&self.parent, &self.owner, take_over);
+        Ok(parent.await?.map(|parent| parent.record))
     }
 }

@@ -79,10 +79,10 @@ pub(crate) fn read_group_kinds(text: &str) -> BTreeSet<GroupKind> {
     text.split(',')
         .filter(|part| !part.is_empty())
         .map(|part| {
-            part.split_once('.')
-                .map_or(GroupKind::new("", part), |(kind, group)| {
-                    GroupKind::new(group, kind)
-                })
+            part.split_once('.').map_or_else(
+                || GroupKind::new("", part),
+                |(kind, group)| GroupKind::new(group, kind),
+            )
         })
         .collect()
 }

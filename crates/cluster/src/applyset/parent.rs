@@ -162,11 +162,11 @@ impl<R: Stored> Parent<R> {
         let mut metadata = json!({
             "name": self.name, "namespace": SYSTEM_NAMESPACE, "labels": labels, "annotations": annotations,
         });
-        if !self.resource_version.is_empty() {
-            if let Some(metadata) = metadata.as_object_mut() {
-                metadata.insert("uid".to_owned(), json!(self.uid));
-                metadata.insert("resourceVersion".to_owned(), json!(self.resource_version));
-            }
+        if !self.resource_version.is_empty()
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.insert("uid".to_owned(), json!(self.uid));
+            metadata.insert("resourceVersion".to_owned(), json!(self.resource_version));
         }
         Ok(
             json!({"apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE, "metadata": metadata, "data": {KEY: data}}),

@@ -121,7 +121,7 @@ impl SharedRecord {
         self.objects
             .iter()
             .filter(|shared| shared.recorded.kind == "Namespace" && shared.made_by_us)
-            .filter(|shared| shared.wanted_by.keys().all(|name| name == component))
+            .filter(|shared| shared.wanted_by.len() == 1 && shared.wanted_by.contains_key(component))
             .collect()
     }
 }

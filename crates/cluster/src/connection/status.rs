@@ -16,6 +16,9 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 /// The longest message kept of a server, in bytes.
 const MESSAGE_MAX: usize = 1024;
 
+/// The API server answers 500 when an applied object does not fit its schema; asking again is useless.
+const SCHEMA_FAULT: &str = "failed to create typed patch object";
+
 /// What a request is about, for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
@@ -103,6 +106,8 @@ pub(super) fn error(subject: &Subject, code: StatusCode, retry_after: Option<u64
                 || status.message.contains("failed to call webhook")
             {
                 Error::Webhook { doing, message }
+            } else if status.message.contains(SCHEMA_FAULT) {
+                Error::Invalid { doing, message }
             } else {
                 Error::Server {
                     doing,
@@ -297,6 +302,16 @@ mod tests {
         );
         assert!(matches!(found, Error::Webhook { .. }));
         assert_eq!(found.class(), ErrorClass::Transient);
+    }
+
+    #[test]
+    fn an_object_that_does_not_fit_its_schema_is_invalid() {
+        let found = read(
+            false,
+            500,
+            json!({"message": "failed to create typed patch object (a/web; apps/v1, Kind=Deployment): .spec.replicsa: field not declared in schema"}),
+        );
+        assert_eq!(found.class(), ErrorClass::Invalid);
     }
 
     #[test]

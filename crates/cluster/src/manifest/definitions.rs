@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use evenkeel_core::GroupVersionKind;
+use evenkeel_core::{GroupKind, GroupVersionKind, ObjectRef};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Parsed;
 use crate::discovery::Resource;
 use crate::order;
+
+/// A kind that a manifest defines.
+pub(super) struct Defined {
+    pub(super) resource: Arc<Resource>,
+    pub(super) definition: ObjectRef,
+}
 
 #[derive(Deserialize)]
 struct Spec {
@@ -41,7 +47,7 @@ struct Subresources {
 
 /// What the CustomResourceDefinitions among `parsed` will serve. One that cannot be read defines nothing: the server
 /// will say what is wrong with it.
-pub(super) fn of(parsed: &[Parsed]) -> BTreeMap<GroupVersionKind, Arc<Resource>> {
+pub(super) fn of(parsed: &[Parsed]) -> BTreeMap<GroupVersionKind, Defined> {
     let mut defined = BTreeMap::new();
     for object in parsed
         .iter()
@@ -71,7 +77,23 @@ pub(super) fn of(parsed: &[Parsed]) -> BTreeMap<GroupVersionKind, Arc<Resource>>
                     .as_ref()
                     .is_some_and(|subresources| subresources.status.is_some()),
             };
-            defined.insert(kind, Arc::new(resource));
+            let GroupKind {
+                group,
+                kind: definition,
+            } = object.kind.group_kind();
+            let definition = ObjectRef {
+                group,
+                kind: definition,
+                namespace: None,
+                name: object.name.clone(),
+            };
+            defined.insert(
+                kind,
+                Defined {
+                    resource: Arc::new(resource),
+                    definition,
+                },
+            );
         }
     }
     defined

@@ -15,7 +15,7 @@ use crate::discovery::Resource;
 use crate::live::{LiveObject, LiveObjects};
 use crate::objects::{Selection, namespaces};
 use crate::target::ComponentTarget;
-use crate::{Desired, Error, order};
+use crate::{Desired, DesiredObject, Error, order};
 
 /// From this many objects of one kind and namespace on, one LIST is cheaper than a GET each.
 const LIST_FROM: usize = 3;
@@ -35,7 +35,7 @@ impl ComponentTarget {
         let mut kinds: BTreeMap<GroupKind, Arc<Resource>> = desired
             .objects()
             .iter()
-            .filter(|object| !object.pending && !object.is_shared())
+            .filter(|object| object.pending.is_none() && !object.is_shared())
             .map(|object| (object.group_kind(), object.resource.clone()))
             .collect();
         kinds.extend(self.members_kinds(parent).await?.into_iter().filter(|(kind, _)| {
@@ -43,7 +43,7 @@ impl ComponentTarget {
             !desired
                 .objects()
                 .iter()
-                .any(|object| object.group_kind() == *kind && !object.pending)
+                .any(|object| object.group_kind() == *kind && object.pending.is_none())
         }));
         Ok(kinds)
     }
@@ -92,10 +92,10 @@ impl ComponentTarget {
                         .collect()),
                     // Its definition went away since discovery: it has no objects.
                     Err(error) if error.is_not_found() => {
-                        let seen = self.cluster().discovery().await?;
-                        match self.cluster().rediscover(&seen).await?.preferred(kind) {
-                            Some(_) => Err(error),
-                            None => Ok(LiveObjects::new()),
+                        if self.cluster().is_no_longer_served(kind).await? {
+                            Ok(LiveObjects::new())
+                        } else {
+                            Err(error)
                         }
                     }
                     Err(error) => Err(error),
@@ -147,32 +147,67 @@ impl ComponentTarget {
         members: &LiveObjects,
         absent: Option<&str>,
     ) -> Result<LiveObjects, Error> {
-        let mut places: BTreeMap<(GroupKind, Option<&str>), (&Arc<Resource>, Vec<&ObjectRef>)> =
-            BTreeMap::new();
-        for object in desired.objects() {
+        // Definitions first: without one, no resource of its kind can exist.
+        let mut found = self
+            .look_up(desired, members, |object| object.is_shared())
+            .await?;
+        let exists = |object: &DesiredObject| match &object.pending {
+            Some(definition) => found.contains_key(definition),
+            None => true,
+        };
+        let in_nowhere = |object: &DesiredObject| {
             let namespace = object.object.namespace.as_deref();
-            let nowhere = object.pending || namespace.is_some() && namespace == absent;
-            if !nowhere && !members.contains_key(&object.object) {
-                let place = places
+            namespace.is_some() && namespace == absent
+        };
+        let rest = self
+            .look_up(desired, members, |object| {
+                !object.is_shared() && exists(object) && !in_nowhere(object)
+            })
+            .await?;
+        found.extend(rest);
+        Ok(found)
+    }
+
+    /// What exists under the names of the desired objects that are no members and that `wanted` names.
+    async fn look_up(
+        &self,
+        desired: &Desired,
+        members: &LiveObjects,
+        wanted: impl Fn(&DesiredObject) -> bool,
+    ) -> Result<LiveObjects, Error> {
+        let mut places: BTreeMap<(GroupKind, Option<&str>), Vec<&DesiredObject>> = BTreeMap::new();
+        for object in desired.objects() {
+            if !members.contains_key(&object.object) && wanted(object) {
+                let namespace = object.object.namespace.as_deref();
+                places
                     .entry((object.group_kind(), namespace))
-                    .or_insert((&object.resource, Vec::new()));
-                place.1.push(&object.object);
+                    .or_default()
+                    .push(object);
             }
         }
         let mut reads = Vec::new();
-        for ((kind, namespace), (resource, objects)) in places {
-            // Cluster-scoped kinds may have very many objects of others.
-            if objects.len() >= LIST_FROM && !order::is_shared(&kind) {
-                reads.push(Look::List(kind, namespace, resource, objects));
-            } else {
-                reads.extend(objects.into_iter().map(|object| Look::Get(resource, object)));
+        for ((kind, namespace), objects) in places {
+            // Of shared kinds a cluster may have very many; a kind that is not served yet cannot be listed.
+            let single = objects.len() < LIST_FROM || order::is_shared(&kind);
+            match objects.first().filter(|first| !single && first.pending.is_none()) {
+                Some(first) => {
+                    let resource = &first.resource;
+                    let names = objects.iter().map(|object| &object.object).collect();
+                    reads.push(Look::List(kind, namespace, resource, names));
+                }
+                None => reads.extend(
+                    objects
+                        .iter()
+                        .map(|object| Look::Get(&object.resource, &object.object)),
+                ),
             }
         }
-        let at_once = self.cluster().limits().in_flight;
         let found: Vec<Vec<(ObjectRef, LiveObject)>> =
-            as_they_come(reads, at_once, |look| Box::pin(self.look(look)))
-                .try_collect()
-                .await?;
+            as_they_come(reads, self.cluster().limits().in_flight, |look| {
+                Box::pin(self.look(look))
+            })
+            .try_collect()
+            .await?;
         Ok(found.into_iter().flatten().collect())
     }
 

@@ -1,0 +1,167 @@
+//! Where a scenario runs, and what others do there.
+
+use std::time::Duration;
+
+use evenkeel_cluster::{Cluster, ConnectOptions, KubeconfigPolicy, Limits, Owner};
+use evenkeel_core::{Clock, ClusterName, Sensitive};
+use evenkeel_testkit::TestCluster;
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+/// The fleet and cluster in whose name every scenario acts: they share one cluster, as components do.
+pub(crate) const FLEET: &str = "test-fleet";
+pub(crate) const CLUSTER: &str = "c1";
+
+#[derive(Debug)]
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        #[allow(clippy::disallowed_methods, reason = "the clock itself")]
+        Timestamp::now()
+    }
+}
+
+/// One scenario's cluster.
+pub(crate) struct Env {
+    /// The cluster as we see it.
+    pub(crate) cluster: Cluster,
+    /// The scenario's name with dashes: for names that no other scenario uses.
+    pub(crate) name: String,
+    /// Others at the same cluster.
+    pub(crate) others: kube::Client,
+    pub(crate) real: &'static TestCluster,
+}
+
+pub(crate) fn options() -> ConnectOptions {
+    ConnectOptions {
+        policy: KubeconfigPolicy::Registered,
+        limits: Limits::default(),
+        clock: std::sync::Arc::new(SystemClock),
+    }
+}
+
+pub(crate) fn owner() -> Owner {
+    Owner::new(FLEET, ClusterName::new(CLUSTER).unwrap()).unwrap()
+}
+
+pub(crate) async fn connect(kubeconfig: &str) -> Cluster {
+    Cluster::connect(&Sensitive::new(kubeconfig.to_owned()), options())
+        .await
+        .unwrap()
+}
+
+impl Env {
+    pub(crate) async fn real(scenario: &str) -> Self {
+        let real = evenkeel_testkit::cluster("main");
+        let cluster = connect(real.kubeconfig()).await;
+        Self {
+            cluster,
+            name: scenario.replace('_', "-"),
+            others: real.client_as("somebody").await,
+            real,
+        }
+    }
+
+    /// A request by somebody else; its answer and status.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: Option<&Value>,
+    ) -> (u16, Value) {
+        let body = body
+            .map(|body| Body::from(body.to_string().into_bytes()))
+            .unwrap_or_else(Body::empty);
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", kind)
+            .body(body)
+            .unwrap();
+        let response = self.others.send(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Option<Value> {
+        match self.send("GET", path, "application/json", None).await {
+            (200, object) => Some(object),
+            (404, _) => None,
+            (status, answer) => panic!("GET {path}: {status} {answer}"),
+        }
+    }
+
+    pub(crate) async fn must(&self, path: &str) -> Value {
+        self.get(path)
+            .await
+            .unwrap_or_else(|| panic!("{path} does not exist"))
+    }
+
+    /// Somebody changes an object by a merge patch.
+    pub(crate) async fn change(&self, path: &str, patch: &Value) -> Value {
+        let (status, answer) = self
+            .send(
+                "PATCH",
+                &format!("{path}?fieldManager=somebody"),
+                "application/merge-patch+json",
+                Some(patch),
+            )
+            .await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+
+    /// Somebody makes an object.
+    pub(crate) async fn make(&self, collection: &str, object: &Value) -> Value {
+        let (status, answer) = self
+            .send("POST", collection, "application/json", Some(object))
+            .await;
+        assert_eq!(status, 201, "{collection}: {answer}");
+        answer
+    }
+
+    /// Somebody deletes an object.
+    pub(crate) async fn remove(&self, path: &str) {
+        let (status, answer) = self.send("DELETE", path, "application/json", None).await;
+        assert!(matches!(status, 200 | 202), "{path}: {status} {answer}");
+    }
+
+    /// Waits until `path` holds an object that `wanted` accepts.
+    pub(crate) async fn until(&self, what: &str, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        evenkeel_testkit::eventually(what, async || {
+            let found = self.get(path).await.unwrap_or(Value::Null);
+            if wanted(&found) { Ok(found) } else { Err(found) }
+        })
+        .await
+    }
+
+    pub(crate) async fn until_gone(&self, path: &str) {
+        self.until(&format!("{path} to be gone"), path, Value::is_null)
+            .await;
+    }
+
+    /// Somebody makes a namespace of a name of the scenario's own.
+    pub(crate) async fn namespace(&self, suffix: &str) -> String {
+        let name = format!("{}-{suffix}", short(&self.name));
+        self.make("/api/v1/namespaces", &json!({"metadata": {"name": name}}))
+            .await;
+        name
+    }
+}
+
+/// Names may have 63 characters; scenarios have long ones.
+pub(crate) fn short(name: &str) -> String {
+    name.chars()
+        .take(48)
+        .collect::<String>()
+        .trim_end_matches('-')
+        .to_owned()
+}
+
+/// Long enough for a busy machine, short enough for a test that fails.
+pub(crate) const WAIT: Duration = Duration::from_secs(60);

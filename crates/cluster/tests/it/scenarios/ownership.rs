@@ -1,0 +1,299 @@
+//! Whose objects they are, and who may write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use evenkeel_cluster::{Attempt, Error, ErrorClass, Owner, Stop, Unguarded, unobserved};
+use evenkeel_core::{ClusterName, Fence, ObjectRef, PlanAction};
+use serde_json::json;
+
+use crate::component::{Component, planned};
+use crate::documents::{config_map, deployment, secret};
+use crate::env::{Env, FLEET};
+
+pub(crate) async fn a_foreign_object_stops_the_component(env: &Env) {
+    let component = Component::new(env);
+    component.make_namespace().await;
+    let mut theirs = config_map("taken", "k", "theirs").object;
+    theirs["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "Helm"});
+    env.make(&component.collection("configmaps"), &theirs).await;
+    let documents = [
+        config_map("taken", "k", "1"),
+        config_map("free", "k", "1"),
+        config_map("free-too", "k", "1"),
+    ];
+    let before = env.cluster.requests();
+    let error = component.run(&documents).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Foreign(found) if found.len() == 1),
+        "{error}"
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains("ConfigMap/taken") && text.contains("Helm") && text.contains("adopt"),
+        "{text}"
+    );
+    assert_eq!(error.class(), ErrorClass::Invalid);
+    assert_eq!(
+        env.cluster.requests().since(&before).writes(),
+        0,
+        "checked before the first write"
+    );
+    assert!(env.get(&component.path("configmaps", "free")).await.is_none());
+    assert_eq!(
+        env.must(&component.path("configmaps", "taken")).await["data"]["k"],
+        "theirs"
+    );
+}
+
+pub(crate) async fn adopting_takes_it_over(env: &Env) {
+    let mut component = Component::new(env);
+    component.make_namespace().await;
+    let mut theirs = deployment("web", 1).object;
+    theirs["metadata"]["annotations"] = json!({"theirs": "x"});
+    env.make(&component.collection("deployments"), &theirs).await;
+    env.until(
+        "the controller to look",
+        &component.path("deployments", "web"),
+        |live| live["status"]["observedGeneration"] == 1,
+    )
+    .await;
+    component.options.adopt = true;
+    let pass = component.run(&[deployment("web", 1)]).await.unwrap();
+    assert_eq!(pass.planned(PlanAction::Adopt), ["Deployment/web"]);
+    let live = env.must(&component.path("deployments", "web")).await;
+    assert_eq!(
+        live["metadata"]["labels"]["applyset.kubernetes.io/part-of"],
+        component.target.applyset_id()
+    );
+    assert_eq!(live["metadata"]["generation"], 1, "adoption causes no rollout");
+    assert_eq!(live["metadata"]["annotations"]["theirs"], "x");
+    // A different value is taken as well, once told to.
+    let mut other = Component::named(env, "other");
+    other.make_namespace().await;
+    env.make(
+        &other.collection("configmaps"),
+        &config_map("a", "k", "theirs").object,
+    )
+    .await;
+    other.options.adopt = true;
+    other.run(&[config_map("a", "k", "ours")]).await.unwrap();
+    assert_eq!(
+        env.must(&other.path("configmaps", "a")).await["data"]["k"],
+        "ours"
+    );
+    other.options.adopt = false;
+    assert!(
+        other
+            .run(&[config_map("a", "k", "ours")])
+            .await
+            .unwrap()
+            .changes
+            .is_empty()
+    );
+}
+
+pub(crate) async fn an_object_moves_between_components(env: &Env) {
+    for losing_first in [true, false] {
+        let suffix = if losing_first { "first" } else { "last" };
+        let mut a = Component::named(env, &format!("a-{suffix}"));
+        let mut b = Component::named(env, &format!("b-{suffix}"));
+        b.namespace = a.namespace.clone();
+        a.run(&[config_map("c1", "k", "1"), config_map("c2", "k", "1")])
+            .await
+            .unwrap();
+        b.run(&[config_map("c3", "k", "1")]).await.unwrap();
+        let path = a.path("configmaps", "c2");
+        let uid = env.must(&path).await["metadata"]["uid"].clone();
+        let moving = ObjectRef {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: Some(a.namespace.clone()),
+            name: "c2".to_owned(),
+        };
+        a.options.moved_away.insert(moving.clone());
+        b.options.moved_here.insert(moving);
+        let (to_a, to_b) = (
+            [config_map("c1", "k", "1")],
+            [config_map("c3", "k", "1"), config_map("c2", "k", "1")],
+        );
+        if losing_first {
+            a.run(&to_a).await.unwrap();
+            b.run(&to_b).await.unwrap();
+        } else {
+            b.run(&to_b).await.unwrap();
+            a.run(&to_a).await.unwrap();
+        }
+        a.options.moved_away.clear();
+        b.options.moved_here.clear();
+        assert!(a.run(&to_a).await.unwrap().changes.is_empty());
+        assert!(b.run(&to_b).await.unwrap().changes.is_empty());
+        let live = env.must(&path).await;
+        assert_eq!(live["metadata"]["uid"], uid, "{suffix}");
+        assert_eq!(
+            live["metadata"]["labels"]["applyset.kubernetes.io/part-of"],
+            b.target.applyset_id()
+        );
+    }
+}
+
+pub(crate) async fn another_fleets_parent_is_refused(env: &Env) {
+    let component = Component::new(env);
+    let documents = [config_map("a", "k", "1")];
+    component.run(&documents).await.unwrap();
+    for (fleet, cluster) in [("other-fleet", "c1"), (FLEET, "other-cluster")] {
+        let owner = Owner::new(fleet, ClusterName::new(cluster).unwrap()).unwrap();
+        let target = env.cluster.component(&owner, component.target.name());
+        let error = target.record().await.unwrap_err();
+        assert!(matches!(&error, Error::OtherOwner { .. }), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains(FLEET) && text.contains(fleet) && text.contains(cluster),
+            "{text}"
+        );
+        let options = evenkeel_cluster::DeleteOptions::default();
+        assert!(matches!(
+            target.delete(&component.attempt(), &options, &unobserved()).await,
+            Err(Error::OtherOwner { .. })
+        ));
+        let check = env.cluster.check(&owner, &[]).await;
+        assert!(
+            matches!(check, Err(Error::OtherOwner { .. })),
+            "the shared parent is another's too"
+        );
+    }
+    env.must(&component.path("configmaps", "a")).await;
+}
+
+pub(crate) async fn a_higher_fence_is_refused(env: &Env) {
+    let component = Component::new(env);
+    let documents = [config_map("a", "k", "1")];
+    component.run(&documents).await.unwrap();
+    let attempt = |fence| Attempt {
+        fence: Fence(fence),
+        guard: Arc::new(Unguarded),
+    };
+    let changed = [config_map("a", "k", "2")];
+    // The newer attempt takes its fence while the older one has its plan ready.
+    let mut older = component
+        .plan(&changed)
+        .await
+        .unwrap()
+        .begin(attempt(8), unobserved());
+    let mut newer = component
+        .plan(&changed)
+        .await
+        .unwrap()
+        .begin(attempt(9), unobserved());
+    newer.take_fence().await.unwrap();
+    let error = older.apply().await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Fenced(Fence(9)), "{error}");
+    assert_eq!(
+        env.must(&component.path("configmaps", "a")).await["data"]["k"],
+        "1"
+    );
+    newer.apply().await.unwrap();
+    newer.record(&component.inputs(&changed)).await.unwrap();
+    assert_eq!(component.target.record().await.unwrap().unwrap().fence, Fence(9));
+    // One that began before and comes back late cannot record.
+    let third = [config_map("a", "k", "3")];
+    let mut late = component
+        .plan(&third)
+        .await
+        .unwrap()
+        .begin(attempt(10), unobserved());
+    late.apply().await.unwrap();
+    let mut newest = component
+        .plan(&third)
+        .await
+        .unwrap()
+        .begin(attempt(11), unobserved());
+    newest.take_fence().await.unwrap();
+    let error = late.record(&component.inputs(&third)).await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Fenced(Fence(11)), "{error}");
+}
+
+pub(crate) async fn the_guard_stops_at_an_object_boundary(env: &Env) {
+    let component = Component::new(env);
+    let documents: Vec<_> = (0..12)
+        .map(|index| config_map(&format!("c{index}"), "k", "1"))
+        .collect();
+    let allowed = Arc::new(AtomicUsize::new(8));
+    let left = Arc::clone(&allowed);
+    let guard = move |longest: Duration| {
+        assert_eq!(longest, Duration::from_secs(9));
+        let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        taken.map(drop).map_err(|_| Stop::Cancelled)
+    };
+    let attempt = Attempt {
+        fence: Fence(1),
+        guard: Arc::new(guard),
+    };
+    let before = env.cluster.requests();
+    let mut session = component
+        .plan(&documents)
+        .await
+        .unwrap()
+        .begin(attempt, unobserved());
+    session.prepare_namespaces().await.unwrap();
+    let error = session.apply().await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Stopped, "{error}");
+    assert_eq!(
+        env.cluster.requests().since(&before).writes(),
+        8,
+        "not one write more than the guard allowed"
+    );
+    let made = session.changes().len();
+    assert!(made > 1 && made < 13, "{made}");
+    assert_eq!(
+        component
+            .run(&documents)
+            .await
+            .unwrap()
+            .plan
+            .count(PlanAction::None),
+        0
+    );
+    assert!(component.run(&documents).await.unwrap().changes.is_empty());
+}
+
+pub(crate) async fn kubectl_understands_the_set(env: &Env) {
+    let component = Component::new(env);
+    component
+        .run(&[config_map("a", "k", "1"), secret("s", "k", "1")])
+        .await
+        .unwrap();
+    let parent = env.must(&component.parent_path()).await;
+    let (labels, annotations) = (&parent["metadata"]["labels"], &parent["metadata"]["annotations"]);
+    assert_eq!(
+        labels["applyset.kubernetes.io/id"],
+        component.target.applyset_id()
+    );
+    assert_eq!(labels["evenkeel.dev/fleet"], FLEET);
+    assert_eq!(annotations["applyset.kubernetes.io/tooling"], "evenkeel/v1");
+    assert_eq!(
+        annotations["applyset.kubernetes.io/contains-group-kinds"],
+        "ConfigMap,Secret"
+    );
+    assert_eq!(
+        annotations["applyset.kubernetes.io/additional-namespaces"],
+        component.namespace.as_str()
+    );
+    // kubectl recomputes the id, reads the annotations and sees that the set is not its own.
+    let output = env
+        .real
+        .kubectl()
+        .env("KUBECTL_APPLYSET", "true")
+        .args(["apply", "--prune", "-n", "evenkeel-system", "-f", "-"])
+        .arg(format!("--applyset=secret/{}", component.target.parent_name()))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    eprintln!("{told}");
+    env.must(&component.path("configmaps", "a")).await;
+    let plan = component.plan(&[]).await.unwrap();
+    assert_eq!(planned(plan.summary(), PlanAction::Delete).len(), 2);
+}

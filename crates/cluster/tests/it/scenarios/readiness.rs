@@ -1,0 +1,319 @@
+//! Waiting for what controllers do.
+
+use std::time::Duration;
+
+use evenkeel_cluster::{Error, ErrorClass, Event, Readiness, Verdict, WaitOptions};
+use evenkeel_core::PlanAction;
+use evenkeel_testkit::{HOLD_TERMINATION_ANNOTATION, POD_SCRIPT_ANNOTATION};
+use serde_json::{Value, json};
+
+use crate::component::Component;
+use crate::documents::{
+    config_map, definition, deployment, doc, job, pod_template, service, widget, workload,
+};
+use crate::env::{Env, short};
+
+fn script(document: &mut evenkeel_cluster::ManifestObject, script: &str) {
+    let template = document.object.pointer_mut("/spec/template/metadata").unwrap();
+    template["annotations"] = json!({POD_SCRIPT_ANNOTATION: script});
+}
+
+async fn wait(
+    component: &Component<'_>,
+    documents: &[evenkeel_cluster::ManifestObject],
+    seconds: u64,
+) -> Error {
+    let mut session = component.session(documents).await.unwrap();
+    session.prepare_namespaces().await.unwrap();
+    session.apply().await.unwrap();
+    session
+        .wait_ready(&WaitOptions {
+            timeout: Duration::from_secs(seconds),
+        })
+        .await
+        .unwrap_err()
+}
+
+pub(crate) async fn workloads_become_ready(env: &Env) {
+    let component = Component::new(env);
+    let mut bare = pod_template("bare");
+    bare["apiVersion"] = json!("v1");
+    bare["kind"] = json!("Pod");
+    bare["metadata"] = json!({"name": "bare"});
+    let documents = [
+        deployment("deployment", 2),
+        deployment("none-wanted", 0),
+        workload("StatefulSet", "stateful"),
+        workload("DaemonSet", "daemon"),
+        workload("ReplicaSet", "replicas"),
+        job("job"),
+        doc("templates/pod.yaml", bare),
+    ];
+    let pass = component.run(&documents).await.unwrap();
+    assert_eq!(pass.plan.count(PlanAction::Create), 8);
+    for (collection, name, field) in [
+        ("deployments", "deployment", "readyReplicas"),
+        ("statefulsets", "stateful", "readyReplicas"),
+        ("daemonsets", "daemon", "numberReady"),
+        ("replicasets", "replicas", "readyReplicas"),
+        ("jobs", "job", "succeeded"),
+    ] {
+        let live = env.must(&component.path(collection, name)).await;
+        assert!(
+            live["status"][field].as_u64().is_some_and(|count| count > 0),
+            "{name}: {live}"
+        );
+    }
+    // Verdicts are told as they change, in-progress before ready.
+    let told: Vec<Readiness> = component
+        .events
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Readiness(state) if state.object.name == "deployment" => Some(state.readiness.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told.last(), Some(&Readiness::Ready), "{told:?}");
+    // Found ready, they are not asked again.
+    let before = env.cluster.requests();
+    component.run(&documents).await.unwrap();
+    assert_eq!(
+        env.cluster
+            .requests()
+            .since(&before)
+            .of(evenkeel_cluster::Verb::Watch),
+        0
+    );
+}
+
+pub(crate) async fn a_failed_job_is_reported_at_once(env: &Env) {
+    let component = Component::new(env);
+    let mut failing = job("failing");
+    script(&mut failing, "fail");
+    let error = wait(&component, &[failing, deployment("web", 1)], 300).await;
+    let Error::NotReady {
+        terminal: true,
+        objects,
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(objects.len(), 1, "{error}");
+    assert!(error.to_string().contains("Job.batch/failing"), "{error}");
+    assert_eq!(error.class(), ErrorClass::NotReady);
+
+    let mut stuck = deployment("stuck", 1);
+    script(&mut stuck, "pending");
+    stuck.object["spec"]["progressDeadlineSeconds"] = json!(1);
+    let component = Component::named(env, "deadline");
+    let error = wait(&component, &[stuck], 300).await;
+    assert!(
+        matches!(&error, Error::NotReady { terminal: true, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("ProgressDeadlineExceeded"), "{error}");
+}
+
+pub(crate) async fn time_out_gives_a_diagnosis(env: &Env) {
+    let component = Component::new(env);
+    let mut broken = deployment("broken", 1);
+    script(&mut broken, "image-error");
+    let documents = [broken, deployment("fine", 1), config_map("a", "k", "1")];
+    let mut session = component.session(&documents).await.unwrap();
+    session.prepare_namespaces().await.unwrap();
+    session.apply().await.unwrap();
+    env.until(
+        "the pod to be in trouble",
+        &component.collection("pods"),
+        |pods| {
+            let waits = |pod: &Value| {
+                pod.pointer("/status/containerStatuses/0/state/waiting/reason")
+                    .is_some()
+            };
+            pods["items"]
+                .as_array()
+                .is_some_and(|pods| pods.len() == 2 && pods.iter().any(waits))
+        },
+    )
+    .await;
+    env.until(
+        "the other to be ready",
+        &component.path("deployments", "fine"),
+        |live| live["status"]["availableReplicas"] == 1,
+    )
+    .await;
+    let error = session
+        .wait_ready(&WaitOptions {
+            timeout: Duration::from_secs(3),
+        })
+        .await
+        .unwrap_err();
+    let Error::NotReady {
+        terminal: false,
+        objects,
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(objects.len(), 1, "only what is not ready is named: {error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("Deployment.apps/broken") && text.contains("Available: 0/1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("pod broken-") && text.contains("container main"),
+        "{text}"
+    );
+}
+
+pub(crate) async fn a_terminating_pod_is_not_ready(env: &Env) {
+    let component = Component::new(env);
+    let mut pod = pod_template("bare");
+    pod["apiVersion"] = json!("v1");
+    pod["kind"] = json!("Pod");
+    pod["metadata"] = json!({"name": "bare", "annotations": {HOLD_TERMINATION_ANNOTATION: "true"}});
+    let documents = [doc("templates/pod.yaml", pod)];
+    component.run(&documents).await.unwrap();
+    env.remove(&component.path("pods", "bare")).await;
+    let live = env.must(&component.path("pods", "bare")).await;
+    assert!(live["metadata"]["deletionTimestamp"].is_string());
+    let ready = live["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    assert!(ready, "it says of itself that it is ready: {live}");
+    assert!(!evenkeel_cluster::readiness::judge(&live, evenkeel_cluster::Patience::Settled).is_ready());
+    let verdict = component.check(&documents).await;
+    assert!(!matches!(verdict, Verdict::Unchanged), "{verdict:?}");
+    // It is made again once the old one is gone.
+    let release = async {
+        env.change(
+            &component.path("pods", "bare"),
+            &json!({"metadata": {"annotations": {HOLD_TERMINATION_ANNOTATION: null}}}),
+        )
+        .await;
+    };
+    let (pass, ()) = tokio::join!(component.run(&documents), release);
+    assert_eq!(pass.unwrap().done(), ["create Pod/bare"]);
+}
+
+pub(crate) async fn a_claim_and_a_service_are_waited_for(env: &Env) {
+    let component = Component::new(env);
+    let claim = doc(
+        "templates/pvc.yaml",
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+               "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}),
+    );
+    let mut balanced = service("balanced");
+    balanced.object["spec"]["type"] = json!("LoadBalancer");
+    component.run(&[claim, balanced]).await.unwrap();
+    let live = env.must(&component.path("persistentvolumeclaims", "data")).await;
+    assert_eq!(live["status"]["phase"], "Bound");
+    let live = env.must(&component.path("services", "balanced")).await;
+    assert!(live["status"]["loadBalancer"]["ingress"][0].is_object(), "{live}");
+}
+
+pub(crate) async fn custom_resources_by_condition(env: &Env) {
+    let group = format!("{}.ex.io", short(&env.name));
+    let component = Component::new(env);
+    let path = format!("/apis/{group}/v1/namespaces/{}/widgets/w", component.namespace);
+    let status = |conditions: Value, observed: u32| json!({"status": {"observedGeneration": observed, "conditions": conditions}});
+    let documents = [definition(&group, "Namespaced", true), widget(&group, "w", 1)];
+    let controller = async {
+        env.until("the widget", &path, Value::is_object).await;
+        let not_yet = status(
+            json!([{"type": "Ready", "status": "False", "reason": "Building", "message": "half done"}]),
+            1,
+        );
+        env.change(&format!("{path}/status"), &not_yet).await;
+        evenkeel_testkit::eventually("the verdict to be told", async || {
+            let events = component.events.lock().unwrap();
+            let told = events.iter().any(|event| matches!(event, Event::Readiness(state) if state.readiness.to_string().contains("half done")));
+            if told { Ok(()) } else { Err(events.clone()) }
+        })
+        .await;
+        env.change(
+            &format!("{path}/status"),
+            &status(json!([{"type": "Ready", "status": "True"}]), 1),
+        )
+        .await;
+    };
+    let (pass, ()) = tokio::join!(component.run(&documents), controller);
+    pass.unwrap();
+    // A new generation is not ready because the old one was.
+    let changed = [definition(&group, "Namespaced", true), widget(&group, "w", 2)];
+    let error = wait(&component, &changed, 2).await;
+    assert!(error.to_string().contains("generation is 2"), "{error}");
+    let stalled = status(
+        json!([{"type": "Stalled", "status": "True", "reason": "Broken", "message": "no such size"}]),
+        2,
+    );
+    env.change(&format!("{path}/status"), &stalled).await;
+    let error = wait(&component, &changed, 300).await;
+    assert!(
+        matches!(&error, Error::NotReady { terminal: true, .. })
+            && error.to_string().contains("no such size"),
+        "{error}"
+    );
+    // One whose controller never says anything is taken as it is after a moment.
+    let quiet = Component::named(env, "quiet");
+    quiet.run(&[widget(&group, "q", 1)]).await.unwrap();
+}
+
+pub(crate) async fn a_check_sees_what_is_no_longer_ready(env: &Env) {
+    let component = Component::new(env);
+    let documents = [deployment("web", 1), config_map("a", "k", "1")];
+    component.run(&documents).await.unwrap();
+    let before = env.must(&component.parent_path()).await;
+    let pods = env.must(&component.collection("pods")).await;
+    let pod = pods["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
+    env.change(
+        &component.path("pods", &pod),
+        &json!({"metadata": {"annotations": {POD_SCRIPT_ANNOTATION: "unready"}}}),
+    )
+    .await;
+    env.until(
+        "the deployment to notice",
+        &component.path("deployments", "web"),
+        |live| live["status"].get("readyReplicas").is_none(),
+    )
+    .await;
+    let verdict = component.check(&documents).await;
+    let Verdict::NotReady(states) = &verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(states[0].object.name, "web");
+    env.change(
+        &component.path("pods", &pod),
+        &json!({"metadata": {"annotations": {POD_SCRIPT_ANNOTATION: "ready"}}}),
+    )
+    .await;
+    evenkeel_testkit::eventually("the check to see it again", async || {
+        match component.check(&documents).await {
+            Verdict::Unchanged => Ok(()),
+            verdict => Err(format!("{verdict:?}")),
+        }
+    })
+    .await;
+    // Looked at once, it is remembered.
+    evenkeel_testkit::eventually("a check without a look", async || {
+        let before = env.cluster.requests();
+        component.check(&documents).await;
+        let sent = env.cluster.requests().since(&before);
+        if sent.total() == 3 && sent.writes() == 0 {
+            Ok(())
+        } else {
+            Err(sent)
+        }
+    })
+    .await;
+    assert_eq!(
+        env.must(&component.parent_path()).await,
+        before,
+        "a check writes nothing"
+    );
+}
