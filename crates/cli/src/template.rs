@@ -168,21 +168,28 @@ fn template(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A clock and randomness for templates that ask for them.
-#[allow(clippy::disallowed_methods)] // The one place where this command meets the clock.
 fn options() -> RenderOptions {
-    let now = jiff::Timestamp::now();
-    let zone = jiff::tz::TimeZone::system();
-    let mut options = RenderOptions::new(
-        evenkeel_chart::Instant {
-            seconds: now.as_second(),
-            nanos: u32::try_from(now.subsec_nanosecond()).unwrap_or_default(),
-        },
-        Box::new(Randomness),
-    );
-    if let Some(zone) = zone.iana_name() {
-        zone.clone_into(&mut options.zone);
+    let now = crate::now();
+    let now = evenkeel_chart::Instant {
+        seconds: now.as_second(),
+        nanos: u32::try_from(now.subsec_nanosecond()).unwrap_or_default(),
+    };
+    let mut options = RenderOptions::new(now, Box::new(Randomness));
+    if let Some(zone) = local_zone() {
+        options.zone = zone;
     }
     options
+}
+
+/// The IANA name of the local time zone, as far as it can be had without reading the whole zone database, which would
+/// take longer than a render.
+fn local_zone() -> Option<String> {
+    if let Ok(zone) = std::env::var("TZ") {
+        return Some(zone.trim_start_matches(':').to_owned()).filter(|zone| !zone.is_empty());
+    }
+    let target = fs::read_link("/etc/localtime").ok()?;
+    let (_, zone) = target.to_str()?.split_once("zoneinfo/")?;
+    Some(zone.to_owned())
 }
 
 struct Randomness;
