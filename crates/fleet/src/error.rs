@@ -25,6 +25,14 @@ pub enum Error {
     /// The kubeconfig cannot be used.
     #[error("{0}")]
     Kubeconfig(#[source] Box<evenkeel_cluster::Error>),
+    /// The cluster did not answer, or not as it should.
+    #[error("cluster {cluster}: {problem}")]
+    Target {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What kept it from being asked.
+        problem: String,
+    },
     /// A rollback to the version that is the newest already, or does not exist.
     #[error("cluster {cluster} cannot go back to version {to}: {problem}")]
     Rollback {
@@ -41,8 +49,18 @@ pub enum Error {
     /// A setting that would not work.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// The component reconciler could not be made.
+    #[error(transparent)]
+    Component(#[from] evenkeel_component::Error),
+    /// Metrics could not be registered or written.
+    #[error(transparent)]
+    Telemetry(#[from] evenkeel_telemetry::Error),
 }
 
 fn list(fields: &[FieldError]) -> String {
-    fields.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    fields
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

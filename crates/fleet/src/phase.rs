@@ -14,7 +14,8 @@ pub(crate) fn next_check(cluster: &ClusterId, interval: Duration, now: Timestamp
     let [a, b, c, d, ..] = *Digest::of(cluster.as_str()).as_bytes();
     let phase = i64::from(u32::from_be_bytes([a, b, c, d])) % interval;
     let since = (now.as_millisecond() - phase).rem_euclid(interval);
-    now.saturating_add(SignedDuration::from_millis(interval - since)).unwrap_or(now)
+    now.saturating_add(SignedDuration::from_millis(interval - since))
+        .unwrap_or(now)
 }
 
 #[cfg(test)]
@@ -54,6 +55,9 @@ mod tests {
             let next = next_check(&id(&format!("c{number}")), interval, Timestamp::UNIX_EPOCH);
             buckets[(next.as_millisecond() as usize - 1) / 10_000] += 1;
         }
-        assert!(buckets.iter().all(|count| (60..140).contains(count)), "{buckets:?}");
+        assert!(
+            buckets.iter().all(|count| (60..140).contains(count)),
+            "{buckets:?}"
+        );
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use evenkeel_api as api;
 use evenkeel_core::{
-    ClusterName, ClusterSpec, ConfigurationVersion, DeleteMode, DueReason, FieldError, ReconciliationId, Sensitive,
+    ClusterName, ClusterSpec, ConfigurationVersion, DeleteMode, DueReason, FieldError, ReconciliationId,
+    Sensitive,
 };
 use evenkeel_inventory::{self as inventory, Change, ClusterFilter, Cursor, PageRequest, PutCluster, Signal};
 
@@ -29,7 +30,10 @@ impl Fleet {
         document: api::ClusterDocument,
     ) -> Result<api::Accepted, Error> {
         if document.spec.name != *path {
-            return Err(Error::NameMismatch { document: document.spec.name, path: path.clone() });
+            return Err(Error::NameMismatch {
+                document: document.spec.name,
+                path: path.clone(),
+            });
         }
         if let Some(kubeconfig) = &document.kubeconfig {
             self.check_kubeconfig(kubeconfig).await?;
@@ -38,7 +42,12 @@ impl Fleet {
         let spec = document.spec.unmasked(stored.as_ref())?;
         spec.validate()?;
         self.check_sources(&spec)?;
-        let put = PutCluster { id: None, spec, kubeconfig: document.kubeconfig, if_version: None };
+        let put = PutCluster {
+            id: None,
+            spec,
+            kubeconfig: document.kubeconfig,
+            if_version: None,
+        };
         let outcome = self.store().put_cluster(put).await?;
         tracing::info!(cluster = path.as_str(), version = outcome.version.0, change = ?outcome.change, "accepted");
         Ok(accepted(path, outcome))
@@ -56,7 +65,11 @@ impl Fleet {
         self.check_kubeconfig(&kubeconfig).await?;
         let cluster = self.store().cluster_by_name(name).await?;
         let outcome = self.store().put_kubeconfig(&cluster.id, kubeconfig).await?;
-        tracing::info!(cluster = name.as_str(), version = outcome.version.0, "accepted another kubeconfig");
+        tracing::info!(
+            cluster = name.as_str(),
+            version = outcome.version.0,
+            "accepted another kubeconfig"
+        );
         Ok(accepted(name, outcome))
     }
 
@@ -112,9 +125,17 @@ impl Fleet {
         let graph = configuration.spec.validate()?;
         let components = self.store().components(&cluster.id).await?;
         warn_of(&components.failed);
-        let newest = self.store().reconciliations(&cluster.id, &PageRequest::first(1)).await?;
+        let newest = self
+            .store()
+            .reconciliations(&cluster.id, &PageRequest::first(1))
+            .await?;
         warn_of(&newest.failed);
-        Ok(views::status(cluster, &graph, components.items, newest.items.first()))
+        Ok(views::status(
+            cluster,
+            &graph,
+            components.items,
+            newest.items.first(),
+        ))
     }
 
     /// How a cluster is once that differs from `known`, or after `wait` as it is then.
@@ -157,7 +178,9 @@ impl Fleet {
     /// What the inventory answers.
     pub async fn reconcile(&self, name: &ClusterName) -> Result<api::Accepted, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
-        self.store().make_due(&cluster.id, self.clock().now(), DueReason::Change).await?;
+        self.store()
+            .make_due(&cluster.id, self.clock().now(), DueReason::Change)
+            .await?;
         Ok(api::Accepted {
             name: name.clone(),
             id: cluster.id,
@@ -166,13 +189,45 @@ impl Fleet {
         })
     }
 
+    /// Takes the cluster that answers now for the one that is meant: after its control plane was made anew.
+    ///
+    /// # Errors
+    /// [`Error::Target`] when it cannot be asked who it is, and what the inventory answers.
+    pub async fn confirm_identity(&self, name: &ClusterName) -> Result<(), Error> {
+        let cluster = self.store().cluster_by_name(name).await?;
+        let troubled = |problem: String| Error::Target {
+            cluster: name.clone(),
+            problem,
+        };
+        let client = self
+            .targets()
+            .connect(&cluster.id)
+            .await
+            .map_err(|trouble| troubled(trouble.to_string()))?;
+        let uid = client.uid().await.map_err(|error| troubled(error.to_string()))?;
+        self.store().confirm_identity(&cluster.id, uid.as_str()).await?;
+        self.targets().forget(&cluster.id);
+        tracing::info!(
+            cluster = name.as_str(),
+            uid = uid.as_str(),
+            "its identity was confirmed"
+        );
+        self.store()
+            .make_due(&cluster.id, self.clock().now(), DueReason::Change)
+            .await?;
+        Ok(())
+    }
+
     /// The newest configuration versions, newest first.
     ///
     /// # Errors
     /// What the inventory answers.
     pub async fn configurations(&self, name: &ClusterName) -> Result<Vec<api::Configuration>, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
-        let page = self.store().configurations(&cluster.id, &PageRequest::first(HISTORY_SHOWN)).await?;
+        let page = self
+            .store()
+            .configurations(&cluster.id, &PageRequest::first(HISTORY_SHOWN))
+            .await?;
         warn_of(&page.failed);
         let mut configurations = Vec::with_capacity(page.items.len());
         for summary in page.items {
@@ -192,7 +247,9 @@ impl Fleet {
         version: ConfigurationVersion,
     ) -> Result<api::Configuration, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
-        Ok(views::configuration(&self.store().configuration(&cluster.id, version).await?))
+        Ok(views::configuration(
+            &self.store().configuration(&cluster.id, version).await?,
+        ))
     }
 
     /// Makes the components and labels of version `to` the newest version; the kubeconfig, tenant and group of today
@@ -200,22 +257,46 @@ impl Fleet {
     ///
     /// # Errors
     /// [`Error::Rollback`], [`Error::Sources`], and what the inventory answers.
-    pub async fn rollback(&self, name: &ClusterName, to: ConfigurationVersion) -> Result<api::Accepted, Error> {
+    pub async fn rollback(
+        &self,
+        name: &ClusterName,
+        to: ConfigurationVersion,
+    ) -> Result<api::Accepted, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
-        let refused = |problem: &str| Error::Rollback { cluster: name.clone(), to, problem: problem.to_owned() };
+        let refused = |problem: &str| Error::Rollback {
+            cluster: name.clone(),
+            to,
+            problem: problem.to_owned(),
+        };
         if to >= cluster.version {
-            return Err(refused(if to == cluster.version { "it is the newest" } else { "there is no such version" }));
+            return Err(refused(if to == cluster.version {
+                "it is the newest"
+            } else {
+                "there is no such version"
+            }));
         }
         let old = match self.store().configuration(&cluster.id, to).await {
             Err(inventory::Error::NotFound { .. }) => return Err(refused("there is no such version")),
             old => old?,
         };
         let newest = self.store().newest_configuration(&cluster.id).await?;
-        let spec = ClusterSpec { components: old.spec.components, labels: old.spec.labels, ..newest.spec };
+        let spec = ClusterSpec {
+            components: old.spec.components,
+            labels: old.spec.labels,
+            ..newest.spec
+        };
         self.check_sources(&spec)?;
-        let put = PutCluster { if_version: Some(newest.version), ..PutCluster::new(spec) };
+        let put = PutCluster {
+            if_version: Some(newest.version),
+            ..PutCluster::new(spec)
+        };
         let outcome = self.store().put_cluster(put).await?;
-        tracing::info!(cluster = name.as_str(), version = outcome.version.0, from = to.0, "rolled back");
+        tracing::info!(
+            cluster = name.as_str(),
+            version = outcome.version.0,
+            from = to.0,
+            "rolled back"
+        );
         Ok(accepted(name, outcome))
     }
 
@@ -226,7 +307,11 @@ impl Fleet {
     pub async fn delete_cluster(&self, name: &ClusterName, mode: DeleteMode) -> Result<api::Accepted, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
         self.store().request_deletion(&cluster.id, mode).await?;
-        tracing::info!(cluster = name.as_str(), mode = mode.as_str(), "deletion was asked for");
+        tracing::info!(
+            cluster = name.as_str(),
+            mode = mode.as_str(),
+            "deletion was asked for"
+        );
         Ok(api::Accepted {
             name: name.clone(),
             id: cluster.id,
@@ -239,11 +324,21 @@ impl Fleet {
     ///
     /// # Errors
     /// What the inventory answers.
-    pub async fn reconciliations(&self, name: &ClusterName) -> Result<Vec<api::ReconciliationSummary>, Error> {
+    pub async fn reconciliations(
+        &self,
+        name: &ClusterName,
+    ) -> Result<Vec<api::ReconciliationSummary>, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
-        let page = self.store().reconciliations(&cluster.id, &PageRequest::first(HISTORY_SHOWN)).await?;
+        let page = self
+            .store()
+            .reconciliations(&cluster.id, &PageRequest::first(HISTORY_SHOWN))
+            .await?;
         warn_of(&page.failed);
-        Ok(page.items.into_iter().map(views::reconciliation_summary).collect())
+        Ok(page
+            .items
+            .into_iter()
+            .map(views::reconciliation_summary)
+            .collect())
     }
 
     /// One run with its operations, their words and the objects they touched.
@@ -260,7 +355,10 @@ impl Fleet {
             let changes = self.store().operation_changes(&operation.id).await?;
             operations.push(views::operation(operation, timeline, changes));
         }
-        Ok(api::Reconciliation { summary: views::reconciliation_summary(run), operations })
+        Ok(api::Reconciliation {
+            summary: views::reconciliation_summary(run),
+            operations,
+        })
     }
 
     /// Keeps an uploaded archive.
@@ -269,9 +367,10 @@ impl Fleet {
     /// What the inventory answers; [`Error::Sources`] when it holds no chart.
     pub async fn put_archive(&self, archive: Bytes) -> Result<api::Archive, Error> {
         let size = archive.len() as u64;
-        self.sources().check_archive(archive.clone()).await.map_err(|error| {
-            Error::Sources(vec![FieldError::new("archive", error.to_string())])
-        })?;
+        self.sources()
+            .check_archive(archive.clone())
+            .await
+            .map_err(|error| Error::Sources(vec![FieldError::new("archive", error.to_string())]))?;
         let digest = self.store().put_archive(archive.into()).await?;
         Ok(api::Archive { digest, size })
     }
@@ -284,10 +383,17 @@ impl Fleet {
             .enumerate()
             .filter_map(|(index, component)| {
                 let error = self.sources().check(&component.source).err()?;
-                Some(FieldError::new(format!("components[{index}].source.{}", component.source.kind()), error.to_string()))
+                Some(FieldError::new(
+                    format!("components[{index}].source.{}", component.source.kind()),
+                    error.to_string(),
+                ))
             })
             .collect();
-        if errors.is_empty() { Ok(()) } else { Err(Error::Sources(errors)) }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Sources(errors))
+        }
     }
 
     /// The newest specification of a live cluster of that name.

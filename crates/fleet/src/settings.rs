@@ -115,7 +115,10 @@ impl Settings {
             }
         }
         if evenkeel_core::Namespace::new(self.fleet_name.as_str()).is_err() {
-            return wrong("fleet-name", format!("{:?}: expected a DNS label", self.fleet_name));
+            return wrong(
+                "fleet-name",
+                format!("{:?}: expected a DNS label", self.fleet_name),
+            );
         }
         Ok(())
     }
@@ -132,7 +135,10 @@ mod tests {
 
     #[test]
     fn a_write_must_end_within_its_lease() {
-        let settings = Settings { write_timeout: Duration::from_secs(10), ..Settings::default() };
+        let settings = Settings {
+            write_timeout: Duration::from_secs(10),
+            ..Settings::default()
+        };
         let text = settings.check().map_err(|error| error.to_string());
         assert!(text.is_err_and(|text| text.contains("write-timeout") && text.contains("lease (15s)")));
     }

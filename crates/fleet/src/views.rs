@@ -41,7 +41,13 @@ pub(crate) fn status(
 ) -> api::ClusterStatus {
     let mut components: Vec<_> = components.into_iter().map(component).collect();
     // Those on their way out are in no graph and come last.
-    let place = |name: &ComponentName| graph.order().iter().position(|other| other == name).unwrap_or(usize::MAX);
+    let place = |name: &ComponentName| {
+        graph
+            .order()
+            .iter()
+            .position(|other| other == name)
+            .unwrap_or(usize::MAX)
+    };
     components.sort_by(|a, b| (place(&a.name), &a.name).cmp(&(place(&b.name), &b.name)));
     let mut status = api::ClusterStatus {
         name: cluster.name,
@@ -63,12 +69,19 @@ pub(crate) fn status(
 
 /// A short text that differs whenever the status does. That it was looked at again is no change.
 fn revision(status: &api::ClusterStatus) -> String {
-    let still = api::ClusterStatus { checked: None, next_due: None, ..status.clone() };
+    let still = api::ClusterStatus {
+        checked: None,
+        next_due: None,
+        ..status.clone()
+    };
     Digest::of(format!("{still:?}")).short()
 }
 
 fn component(component: inventory::ComponentStatus) -> api::ComponentStatus {
-    let (operation, state) = component.operation.map(|operation| (operation.id, operation.state)).unzip();
+    let (operation, state) = component
+        .operation
+        .map(|operation| (operation.id, operation.state))
+        .unzip();
     api::ComponentStatus {
         name: component.component,
         state,

@@ -49,7 +49,7 @@ pub trait Observer: Send + Sync {
 }
 
 /// A span that a step is polled in.
-pub trait StepSpan: Send {
+pub trait StepSpan: Send + Sync {
     /// Enters the span, calls `poll` once, leaves the span.
     fn within(&self, poll: &mut dyn FnMut());
 }

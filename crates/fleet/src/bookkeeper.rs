@@ -1,0 +1,176 @@
+//! From the outcomes of operations to the status of clusters.
+//!
+//! A failing component shows at once: the cluster is degraded while its other operations go on. When the last operation
+//! has ended, the reconciliation ends with it, and the cluster is ready, due again, or given up. What a process that died
+//! left undone, and what has run out of time, is finished by a service.
+
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::{ClusterState, OperationStateKind, ReconciliationId, ReconciliationState, Strategy};
+use evenkeel_inventory::{self as inventory, Operation, Reconciliation, Recorded, Settled, StatusChange};
+use evenkeel_telemetry::CancellationToken;
+
+use crate::fleet::Inner;
+use crate::requests::warn_of;
+use crate::{pause, phase};
+
+use verdict::{Ended, Standing, Timing, ended, overdue, standing};
+pub(crate) use verdict::{FORGET_HINT, component_reason, deletion_failed};
+
+/// How often reconciliations past their deadline, or left by a process that died, are looked for.
+const BACKSTOP: Duration = Duration::from_secs(10);
+/// How many are finished at a time.
+const FINISHED_TOGETHER: u32 = 100;
+
+/// Sees to what an operation's new state means for its reconciliation and cluster.
+pub(crate) async fn settled(inner: &Inner, settled: &Settled) {
+    let done = async {
+        if settled.open == 0 {
+            return finish(inner, &settled.reconciliation).await;
+        }
+        match settled.state {
+            OperationStateKind::Failed | OperationStateKind::Retrying => {
+                stand(inner, &settled.reconciliation).await
+            }
+            OperationStateKind::Succeeded => {
+                // Only what was told to fail has to be told to go on.
+                let status = inner.store.cluster(&settled.cluster).await?.status;
+                let failing = match status.state {
+                    ClusterState::Degraded => true,
+                    ClusterState::Deleting => status.reason.is_some(),
+                    _ => false,
+                };
+                if failing {
+                    stand(inner, &settled.reconciliation).await?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    };
+    if let Err(error) = done.await {
+        // The service finishes what is left.
+        tracing::error!(reconciliation_id = %settled.reconciliation, %error, "bookkeeping failed");
+    }
+}
+
+/// A reconciliation with its operations; none when it has ended.
+async fn read(
+    inner: &Inner,
+    id: &ReconciliationId,
+) -> Result<Option<(Reconciliation, Vec<Operation>)>, inventory::Error> {
+    let run = inner.store.reconciliation(id).await?;
+    if run.state != ReconciliationState::Running {
+        return Ok(None);
+    }
+    let operations = inner.store.operations(id).await?;
+    warn_of(&operations.failed);
+    Ok(Some((run, operations.items)))
+}
+
+/// Records how a cluster is while its reconciliation goes on.
+async fn stand(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Error> {
+    let Some((run, operations)) = read(inner, id).await? else {
+        return Ok(());
+    };
+    let change = match standing(run.strategy, &operations) {
+        Standing::Unknown => return Ok(()),
+        Standing::Is(state, reason) => StatusChange {
+            reason,
+            ..StatusChange::new(state, run.version)
+        },
+    };
+    let (state, reason) = (change.state, change.reason.clone());
+    match inner.store.record_status(id.cluster(), change).await {
+        Ok(Recorded::Changed) => tracing::info!(state = state.as_str(), reason, "status"),
+        Ok(_) => {}
+        // It ended meanwhile, and what followed was recorded with that.
+        Err(inventory::Error::Refused(error)) => tracing::debug!(%error, "the status moved on"),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Ends a reconciliation whose operations have all ended.
+async fn finish(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Error> {
+    end(inner, id, ended).await
+}
+
+/// Ends a reconciliation that has run out of time.
+async fn give_up(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Error> {
+    end(inner, id, overdue).await
+}
+
+async fn end(
+    inner: &Inner,
+    id: &ReconciliationId,
+    decide: impl Fn(&Ended<'_>) -> inventory::Finish,
+) -> Result<(), inventory::Error> {
+    let Some((run, operations)) = read(inner, id).await? else {
+        return Ok(());
+    };
+    let cluster = inner.store.cluster(id.cluster()).await?;
+    let now = inner.clock.now();
+    let failures = cluster.status.failures.saturating_add(1);
+    let timing = Timing {
+        retry: pause::after(now, pause::backoff(&inner.settings, failures, pause::jitter())),
+        periodic: phase::next_check(&cluster.id, inner.settings.check_interval, now),
+    };
+    let finish = decide(&Ended {
+        run: &run,
+        operations: &operations,
+        failures,
+        settings: &inner.settings,
+        timing,
+    });
+    let (ended, state, reason) = (finish.state, finish.status.state, finish.status.reason.clone());
+    let recorded = match inner.store.finish_reconciliation(id, finish).await {
+        Ok(recorded) => recorded,
+        // Superseded or finished by somebody else in between.
+        Err(inventory::Error::Refused(_)) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    tracing::info!(
+        cluster = cluster.name.as_str(),
+        reconciliation_id = %id,
+        version = run.version.0,
+        outcome = ended.as_str(),
+        state = state.as_str(),
+        reason,
+        newer = recorded == Recorded::Outdated,
+        "reconciliation ended"
+    );
+    if run.strategy == Strategy::Delete && ended == ReconciliationState::Succeeded {
+        inner.targets.forget(id.cluster());
+    }
+    Ok(())
+}
+
+/// Finishes what nobody finished: after a restart, and when time is up.
+///
+/// # Errors
+/// What the inventory fails with; the service is started again.
+pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<(), inventory::Error> {
+    loop {
+        for id in inner.store.settled_reconciliations(FINISHED_TOGETHER).await? {
+            log(&id, finish(&inner, &id).await);
+        }
+        for id in inner.store.overdue_reconciliations(FINISHED_TOGETHER).await? {
+            log(&id, give_up(&inner, &id).await);
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(BACKSTOP) => {}
+        }
+    }
+}
+
+/// One that cannot be finished stops no other.
+fn log(id: &ReconciliationId, finished: Result<(), inventory::Error>) {
+    if let Err(error) = finished {
+        tracing::error!(reconciliation_id = %id, %error, "a reconciliation cannot be finished");
+    }
+}

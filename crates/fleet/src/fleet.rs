@@ -1,0 +1,193 @@
+//! The handle to all of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use evenkeel_cluster::{KubeconfigPolicy, Owner};
+use evenkeel_component::Reconciler;
+use evenkeel_core::{Clock, ClusterName, ClusterState, Sensitive};
+use evenkeel_inventory::{CheckNote, Report, Settled, Store};
+use evenkeel_source::{DirectoryPolicy, Sources};
+use evenkeel_telemetry::metrics::StepMetrics;
+use evenkeel_telemetry::{Metrics, Restart, Tasks};
+
+use crate::archives::StoredArchives;
+use crate::batch::Batch;
+use crate::gauges::ClusterGauges;
+use crate::targets::Targets;
+use crate::workers::Workers;
+use crate::{Error, Settings, bookkeeper, look, scheduler, workers};
+
+/// The content type of [`Fleet::metrics`].
+pub const METRICS_CONTENT_TYPE: &str = evenkeel_telemetry::metrics::CONTENT_TYPE;
+
+/// What a fleet is made of.
+#[derive(Clone)]
+pub struct Parts {
+    /// The inventory.
+    pub store: Arc<dyn Store>,
+    /// Which directories charts may come from.
+    pub directories: DirectoryPolicy,
+    /// How the mothership works.
+    pub settings: Settings,
+    /// The clock, the same as the inventory's.
+    pub clock: Arc<dyn Clock>,
+    /// Where its services and operations run; cancelling them stops the fleet.
+    pub tasks: Tasks,
+    /// Where it registers what it counts.
+    pub metrics: Metrics,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("directories", &self.directories)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One mothership. Cheap to clone; all clones are the same one.
+#[derive(Clone)]
+pub struct Fleet(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) sources: Arc<Sources>,
+    pub(crate) reconciler: Reconciler,
+    pub(crate) settings: Settings,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tasks: Tasks,
+    pub(crate) steps: StepMetrics,
+    pub(crate) targets: Targets,
+    pub(crate) workers: Workers,
+    pub(crate) notes: Batch<CheckNote, Result<(), String>>,
+    pub(crate) reports: Batch<Report, Result<Settled, evenkeel_inventory::Error>>,
+    metrics: Metrics,
+    started: AtomicBool,
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fleet")
+            .field("settings", &self.0.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fleet {
+    /// A fleet that answers requests; work begins with [`Fleet::start`].
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for settings that would not work together; [`Error::Telemetry`] when its metrics are registered
+    /// already.
+    pub fn new(parts: Parts) -> Result<Self, Error> {
+        let Parts {
+            store,
+            directories,
+            settings,
+            clock,
+            tasks,
+            metrics,
+        } = parts;
+        settings.check()?;
+        metrics.collect_with(ClusterGauges(Arc::clone(&store)))?;
+        let steps = StepMetrics::register(&metrics)?;
+        let archives = Arc::new(StoredArchives(Arc::clone(&store)));
+        let sources = Arc::new(Sources::new(
+            directories,
+            archives,
+            Arc::clone(&clock),
+            tasks.clone(),
+        ));
+        let reconciler = Reconciler::new(Arc::clone(&sources), tasks.clone(), Arc::clone(&clock))?;
+        let targets = Targets::new(Arc::clone(&store), &settings, Arc::clone(&clock));
+        Ok(Self(Arc::new(Inner {
+            store,
+            sources,
+            reconciler,
+            settings,
+            clock,
+            tasks,
+            steps,
+            targets,
+            workers: Workers::default(),
+            notes: Batch::new(),
+            reports: Batch::new(),
+            metrics,
+            started: AtomicBool::new(false),
+        })))
+    }
+
+    /// Starts the work. It stops when the tasks are cancelled: nothing new begins, what runs stops at its next object
+    /// boundary and is given back. A second call changes nothing.
+    pub fn start(&self) {
+        if self.0.started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let inner = &self.0;
+        let restart = Restart::default();
+        macro_rules! service {
+            ($name:literal, $run:path) => {
+                let service = Arc::clone(inner);
+                drop(inner.tasks.service($name, restart, move |token| {
+                    let service = Arc::clone(&service);
+                    async move { $run(service, token).await }
+                }));
+            };
+        }
+        service!("check-notes", look::write_notes);
+        service!("reports", workers::write_reports);
+        service!("bookkeeper", bookkeeper::serve);
+        service!("heartbeat", workers::heartbeat);
+        service!("progress", workers::tell_progress);
+        service!("workers", workers::serve);
+        service!("scheduler", scheduler::serve);
+    }
+
+    /// All metrics as text, of type [`METRICS_CONTENT_TYPE`].
+    ///
+    /// # Errors
+    /// [`Error::Telemetry`], which no known metric causes.
+    pub async fn metrics(&self) -> Result<String, Error> {
+        Ok(self.0.metrics.scrape().await?)
+    }
+
+    /// How many live clusters are in each state; also tells whether the inventory answers.
+    ///
+    /// # Errors
+    /// What the inventory answers.
+    pub async fn cluster_counts(&self) -> Result<std::collections::BTreeMap<ClusterState, u64>, Error> {
+        Ok(self.0.store.cluster_counts().await?)
+    }
+
+    pub(crate) async fn check_kubeconfig(&self, kubeconfig: &Sensitive<String>) -> Result<(), Error> {
+        evenkeel_cluster::Cluster::check_kubeconfig(kubeconfig, &KubeconfigPolicy::Registered)
+            .await
+            .map_err(|error| Error::Kubeconfig(Box::new(error)))
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.0.store
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.0.clock
+    }
+
+    pub(crate) fn sources(&self) -> &Arc<Sources> {
+        &self.0.sources
+    }
+
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.0.targets
+    }
+}
+
+impl Inner {
+    /// In whose name the objects of a cluster are kept.
+    pub(crate) fn owner(&self, cluster: &ClusterName) -> Result<Owner, evenkeel_cluster::Error> {
+        Owner::new(self.settings.fleet_name.as_str(), cluster.clone())
+    }
+}

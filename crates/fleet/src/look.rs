@@ -1,0 +1,390 @@
+//! One look at one due cluster: what is asked for, what is there, and what follows from the difference.
+//!
+//! Nothing is written to the cluster, and what is as it should be costs reads alone. Whatever is found, the cluster is no
+//! longer due afterwards as it was before: a reconciliation runs, or it is due again at another moment.
+
+mod deletion;
+mod findings;
+mod former;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::{
+    ClusterState, ComponentName, ConfigurationVersion, DueReason, OperationStateKind, ReconciliationState,
+    Strategy, Transition as _,
+};
+use evenkeel_inventory::{
+    self as inventory, CheckNote, Cluster, Configuration, Due, DueCluster, FailureCount, Finish,
+    NewReconciliation, Reconciliation, Recorded, StatusChange,
+};
+use evenkeel_telemetry::CancellationToken;
+use jiff::Timestamp;
+
+use crate::fleet::Inner;
+use crate::planner::Planned;
+use crate::requests::warn_of;
+use crate::targets::Trouble;
+use crate::{pause, phase};
+
+/// When a cluster whose components are as they should be, but not ready, is looked at again; sooner than one that is
+/// ready, since it is on its way to be, or a person waits for it.
+const UNREADY_AGAIN: Duration = Duration::from_secs(15);
+
+/// Looks at one due cluster and sees to what follows.
+///
+/// # Errors
+/// Only what the inventory fails with: then the cluster is still due.
+pub(crate) async fn look(inner: &Inner, due: DueCluster) -> Result<(), inventory::Error> {
+    let cluster = match inner.store.cluster(&due.id).await {
+        Err(inventory::Error::NotFound { .. }) => return Ok(()),
+        cluster => cluster?,
+    };
+    if cluster.deleted_at.is_some() {
+        return Ok(());
+    }
+    let running = Running::of(inner, &cluster).await?;
+    let look = Look {
+        inner,
+        due,
+        cluster,
+        running,
+    };
+    if look.cluster.deletion.is_some() {
+        return look.at_deletion().await;
+    }
+    if let Some(until) = look
+        .cluster
+        .status
+        .suspended_until
+        .filter(|until| *until > look.now())
+    {
+        return look.leave_until(Due::At(until, look.due.reason)).await;
+    }
+    let configuration = match inner.store.newest_configuration(&look.cluster.id).await {
+        Err(error @ inventory::Error::Unreadable { .. }) => {
+            return look.cannot(look.cluster.version, error.into()).await;
+        }
+        configuration => configuration?,
+    };
+    if look.is_being_done(&configuration) {
+        return look.leave_until(Due::Never).await;
+    }
+    look.at_configuration(configuration).await
+}
+
+/// The live reconciliation of a cluster and what of it is not done.
+struct Running {
+    run: Reconciliation,
+    /// Components with an operation that is not final.
+    busy: BTreeSet<ComponentName>,
+    /// Whether one of them waits for its next try.
+    retrying: bool,
+}
+
+impl Running {
+    async fn of(inner: &Inner, cluster: &Cluster) -> Result<Option<Self>, inventory::Error> {
+        let Some(run) = inner.store.running_reconciliation(&cluster.id).await? else {
+            return Ok(None);
+        };
+        let operations = inner.store.operations(&run.id).await?;
+        warn_of(&operations.failed);
+        let open = operations
+            .items
+            .iter()
+            .filter(|operation| operation.finished_at.is_none());
+        Ok(Some(Self {
+            busy: open
+                .clone()
+                .map(|operation| operation.component.clone())
+                .collect(),
+            retrying: open
+                .clone()
+                .any(|operation| operation.state.kind() == OperationStateKind::Retrying),
+            run,
+        }))
+    }
+}
+
+/// A look in progress.
+struct Look<'a> {
+    inner: &'a Inner,
+    due: DueCluster,
+    cluster: Cluster,
+    running: Option<Running>,
+}
+
+impl Look<'_> {
+    fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Whether a reconciliation for this very configuration runs already. One that waits for its next try is begun anew
+    /// when a person asks for it.
+    fn is_being_done(&self, configuration: &Configuration) -> bool {
+        self.running.as_ref().is_some_and(|running| {
+            let asked_for = running.retrying && self.due.reason == DueReason::Change;
+            running.run.version == configuration.version && !asked_for
+        })
+    }
+
+    /// Changes nothing but when the cluster is due.
+    async fn leave_until(&self, due: Due) -> Result<(), inventory::Error> {
+        let status = &self.cluster.status;
+        let change = StatusChange {
+            reason: status.reason.clone(),
+            due,
+            stamp: Some(self.due.stamp),
+            ..StatusChange::new(status.state, status.observed_version)
+        };
+        self.record(change).await
+    }
+
+    /// Looks at a cluster that should have what `configuration` lists.
+    async fn at_configuration(&self, configuration: Configuration) -> Result<(), inventory::Error> {
+        let version = configuration.version;
+        let found =
+            tokio::time::timeout(self.inner.settings.check_timeout, self.findings(&configuration)).await;
+        let found = found.unwrap_or(Err(Trouble::Slow(self.inner.settings.check_timeout)));
+        match found {
+            Err(Trouble::Inventory(error)) if error.is_transient() => Err(error),
+            Err(trouble) => self.cannot(version, trouble).await,
+            Ok(findings) => match findings.into_plan(&configuration)? {
+                Ok(planned) => self.begin(version, planned).await,
+                Err(unready) => self.is_steady(version, unready).await,
+            },
+        }
+    }
+
+    /// Nothing is to be done; `unready` components are as they should be and not ready.
+    async fn is_steady(
+        &self,
+        version: ConfigurationVersion,
+        unready: Steady,
+    ) -> Result<(), inventory::Error> {
+        let now = self.now();
+        let Steady {
+            unready,
+            known_unready,
+        } = unready;
+        if unready.is_empty() {
+            let next = phase::next_check(&self.cluster.id, self.inner.settings.check_interval, now);
+            let status = &self.cluster.status;
+            let known = status.state == ClusterState::Ready
+                && status.observed_version == version
+                && status.reason.is_none()
+                && !known_unready
+                && self.running.is_none();
+            if known {
+                tracing::debug!("nothing to do");
+                return self.note(now, next).await;
+            }
+            let change = StatusChange {
+                due: Due::At(next, DueReason::Periodic),
+                stamp: Some(self.due.stamp),
+                failures: FailureCount::Reset,
+                not_ready: Some(BTreeMap::new()),
+                ..StatusChange::new(ClusterState::Ready, version)
+            };
+            return self.settle(version, change).await;
+        }
+        let again = pause::after(now, UNREADY_AGAIN.min(self.inner.settings.check_interval));
+        let change = StatusChange {
+            reason: unready_reason(&unready),
+            due: Due::At(again, DueReason::Retry),
+            stamp: Some(self.due.stamp),
+            not_ready: Some(unready),
+            ..StatusChange::new(ClusterState::Degraded, version)
+        };
+        self.settle(version, change).await
+    }
+
+    /// Notes that all is as it was; together with other clusters' notes.
+    async fn note(&self, checked_at: Timestamp, next_due_at: Timestamp) -> Result<(), inventory::Error> {
+        let note = CheckNote {
+            cluster: self.cluster.id.clone(),
+            stamp: self.due.stamp,
+            checked_at,
+            next_due_at,
+        };
+        match self.inner.notes.write(note.clone()).await {
+            Ok(Ok(())) => Ok(()),
+            // What failed for many may work for one, and says what is wrong.
+            Ok(Err(_)) | Err(_) => self.inner.store.note_checks(&[note]).await,
+        }
+    }
+
+    /// The cluster could not be looked at.
+    async fn cannot(&self, version: ConfigurationVersion, trouble: Trouble) -> Result<(), inventory::Error> {
+        let present = &self.cluster.status;
+        let now = self.now();
+        let may_fail = present.state.check(ClusterState::Failed).is_ok();
+        let (state, due) = if trouble.needs_change() && may_fail {
+            (ClusterState::Failed, Due::Never)
+        } else {
+            let since = match present.state {
+                ClusterState::Degraded => {
+                    Duration::try_from(now.duration_since(present.since)).unwrap_or_default()
+                }
+                _ => Duration::ZERO,
+            };
+            let pause = pause::backoff_since(&self.inner.settings, since, pause::jitter());
+            let pause = pause.max(trouble.asked_pause().unwrap_or_default());
+            (
+                ClusterState::Degraded,
+                Due::At(pause::after(now, pause), DueReason::Retry),
+            )
+        };
+        let change = StatusChange {
+            reason: Some(trouble.to_string()),
+            due,
+            stamp: Some(self.due.stamp),
+            ..StatusChange::new(state, version)
+        };
+        self.record(change).await
+    }
+
+    /// Begins the reconciliation that was planned.
+    async fn begin(&self, version: ConfigurationVersion, planned: Planned) -> Result<(), inventory::Error> {
+        let count = planned.operations.len();
+        let strategy = planned.strategy;
+        let begun = self
+            .inner
+            .store
+            .begin_reconciliation(self.reconciliation(version, planned))
+            .await;
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(error @ inventory::Error::Plan { .. }) => return self.cannot(version, error.into()).await,
+            Err(error) => return overtaken(error),
+        };
+        let superseded = begun.superseded.map(|id| id.to_string());
+        tracing::info!(
+            reconciliation_id = %begun.id,
+            version = version.0,
+            strategy = strategy.as_str(),
+            operations = count,
+            reason = self.due.reason.as_str(),
+            superseded,
+            "reconciliation begins"
+        );
+        Ok(())
+    }
+
+    /// Records how the cluster is, nothing being left to do. An older reconciliation that still runs makes place.
+    async fn settle(
+        &self,
+        version: ConfigurationVersion,
+        change: StatusChange,
+    ) -> Result<(), inventory::Error> {
+        if self.running.is_none() {
+            return self.record(change).await;
+        }
+        let planned = Planned {
+            strategy: Strategy::Repair,
+            operations: Vec::new(),
+        };
+        self.settle_with(version, planned, change).await
+    }
+
+    /// An empty run takes the place of the one that runs, and ends at once with `change`.
+    async fn settle_with(
+        &self,
+        version: ConfigurationVersion,
+        planned: Planned,
+        change: StatusChange,
+    ) -> Result<(), inventory::Error> {
+        let new = self.reconciliation(version, planned);
+        let begun = match self.inner.store.begin_reconciliation(new).await {
+            Ok(begun) => begun,
+            Err(error) => return overtaken(error),
+        };
+        let finish = Finish {
+            state: ReconciliationState::Succeeded,
+            reason: None,
+            status: StatusChange {
+                stamp: None,
+                ..change
+            },
+        };
+        self.inner
+            .store
+            .finish_reconciliation(&begun.id, finish)
+            .await
+            .map(drop)
+    }
+
+    fn reconciliation(&self, version: ConfigurationVersion, planned: Planned) -> NewReconciliation {
+        NewReconciliation {
+            cluster: self.cluster.id.clone(),
+            version,
+            strategy: planned.strategy,
+            reason: self.due.reason,
+            deadline: pause::after(self.now(), self.inner.settings.deadline),
+            stamp: Some(self.due.stamp),
+            supersede: self.running.is_some(),
+            operations: planned.operations,
+        }
+    }
+
+    async fn record(&self, change: StatusChange) -> Result<(), inventory::Error> {
+        let (state, reason) = (change.state, change.reason.clone());
+        match self.inner.store.record_status(&self.cluster.id, change).await? {
+            Recorded::Changed => tracing::info!(state = state.as_str(), reason, "status"),
+            Recorded::Unchanged => tracing::debug!(state = state.as_str(), reason, "status stays"),
+            Recorded::Outdated => tracing::debug!("the cluster changed while it was looked at"),
+        }
+        Ok(())
+    }
+}
+
+/// A cluster without anything to do.
+struct Steady {
+    /// What is not ready, and why.
+    unready: BTreeMap<ComponentName, String>,
+    /// Whether an earlier check had found something not ready.
+    known_unready: bool,
+}
+
+/// Somebody acted on the cluster meanwhile: it is due again by that.
+fn overtaken(error: inventory::Error) -> Result<(), inventory::Error> {
+    match error {
+        inventory::Error::Outdated(_)
+        | inventory::Error::ReconciliationRunning { .. }
+        | inventory::Error::BeingDeleted(_)
+        | inventory::Error::NotFound { .. } => {
+            tracing::debug!(%error, "the cluster changed while it was looked at");
+            Ok(())
+        }
+        error => Err(error),
+    }
+}
+
+fn unready_reason(unready: &BTreeMap<ComponentName, String>) -> Option<String> {
+    let (component, reason) = unready.first_key_value()?;
+    Some(crate::bookkeeper::component_reason(
+        component,
+        reason,
+        unready.len() - 1,
+    ))
+}
+
+/// Writes the notes of checks that found nothing to do, many at once.
+///
+/// # Errors
+/// None.
+pub(crate) async fn write_notes(
+    inner: Arc<Inner>,
+    stop: CancellationToken,
+) -> Result<(), std::convert::Infallible> {
+    let write = |notes: Vec<CheckNote>| {
+        let store = Arc::clone(&inner.store);
+        async move {
+            let written = store.note_checks(&notes).await.map_err(|error| error.to_string());
+            vec![written; notes.len()]
+        }
+    };
+    inner.notes.serve(stop, write).await;
+    Ok(())
+}

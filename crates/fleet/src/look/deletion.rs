@@ -1,0 +1,115 @@
+//! A look at a cluster that is to go.
+
+use std::collections::BTreeSet;
+
+use evenkeel_core::{ClusterState, ComponentGraph, ComponentName, ConfigurationVersion, DueReason, Strategy};
+use evenkeel_inventory::{self as inventory, Configuration, Due, FailureCount, StatusChange};
+
+use super::{Look, former};
+use crate::planner::{self, Planned, Removal};
+use crate::targets::Trouble;
+use crate::{bookkeeper, pause};
+
+impl Look<'_> {
+    /// Plans the removal of everything of ours; a cluster with nothing of ours is gone from the record at once.
+    pub(super) async fn at_deletion(&self) -> Result<(), inventory::Error> {
+        let version = self.cluster.version;
+        let configuration = match self.inner.store.newest_configuration(&self.cluster.id).await {
+            // What is at the cluster tells what to remove; only the order is not known.
+            Err(error @ inventory::Error::Unreadable { .. }) => {
+                tracing::error!(%error, "the cluster is deleted without its configuration");
+                None
+            }
+            configuration => Some(configuration?),
+        };
+        // Without a way to reach it nothing was ever applied.
+        if !self.cluster.has_kubeconfig {
+            return self.is_gone(version).await;
+        }
+        let planning = tokio::time::timeout(
+            self.inner.settings.check_timeout,
+            self.plan_deletion(configuration.as_ref()),
+        );
+        let planned = planning.await;
+        match planned.unwrap_or(Err(Trouble::Slow(self.inner.settings.check_timeout))) {
+            Err(Trouble::Inventory(error)) => Err(error),
+            Err(trouble) => self.cannot_delete(version, &trouble).await,
+            Ok(planned) if planned.operations.is_empty() => self.is_gone(version).await,
+            Ok(planned) => self.begin(version, planned).await,
+        }
+    }
+
+    async fn plan_deletion(&self, configuration: Option<&Configuration>) -> Result<Planned, Trouble> {
+        let newest = self.cluster.version;
+        let number = configuration.map_or(Some(0), |configuration| configuration.kubeconfig);
+        let target = self.inner.targets.cluster(&self.cluster.id, number).await?;
+        let owner = self.inner.owner(&self.cluster.name)?;
+        let mut names = target.check(&owner, &[]).await?.unexpected;
+        names.extend(self.running.iter().flat_map(|running| running.busy.clone()));
+        let specs = configuration.map_or(&[][..], |configuration| &configuration.spec.components);
+        let graph = ComponentGraph::new(specs).map_err(inventory::Error::Invalid)?;
+        let listed: BTreeSet<ComponentName> = specs.iter().map(|spec| spec.name.clone()).collect();
+        let unlisted: BTreeSet<ComponentName> = names.difference(&listed).cloned().collect();
+        let former = former::listings(&*self.inner.store, &self.cluster.id, newest, &unlisted).await?;
+        let removal = |component: &ComponentName| {
+            // What an unlisted component needed goes after it; what once needed it may need it no longer.
+            let needed_by = |other: &&ComponentName| {
+                let listing = former.get(*other);
+                listing.is_some_and(|listing| listing.depends_on(other).contains(component))
+            };
+            Removal {
+                version: former.get(component).map_or(newest, |listing| listing.version),
+                cause: "the cluster is deleted".to_owned(),
+                dependents: unlisted.iter().filter(needed_by).cloned().collect(),
+                component: component.clone(),
+            }
+        };
+        Ok(planner::deletion(&graph, names.iter().map(removal).collect()))
+    }
+
+    /// Nothing of ours is left at the cluster.
+    async fn is_gone(&self, version: ConfigurationVersion) -> Result<(), inventory::Error> {
+        let change = StatusChange {
+            due: Due::Never,
+            stamp: Some(self.due.stamp),
+            ..StatusChange::new(ClusterState::Deleted, version)
+        };
+        if self.running.is_some() {
+            let planned = Planned {
+                strategy: Strategy::Delete,
+                operations: Vec::new(),
+            };
+            self.settle_with(version, planned, change).await?;
+        } else {
+            self.record(change).await?;
+        }
+        self.inner.targets.forget(&self.cluster.id);
+        Ok(())
+    }
+
+    /// The cluster cannot be reached or refuses: it is never taken for a deleted one.
+    async fn cannot_delete(
+        &self,
+        version: ConfigurationVersion,
+        trouble: &Trouble,
+    ) -> Result<(), inventory::Error> {
+        let failures = self.cluster.status.failures.saturating_add(1);
+        let settings = &self.inner.settings;
+        let change = StatusChange {
+            stamp: Some(self.due.stamp),
+            failures: FailureCount::Add,
+            ..if failures >= settings.delete_failures_max {
+                bookkeeper::deletion_failed(version, failures, &trouble.to_string())
+            } else {
+                let pause = pause::backoff(settings, failures, pause::jitter());
+                let pause = pause.max(trouble.asked_pause().unwrap_or_default());
+                StatusChange {
+                    reason: Some(format!("{trouble}; {}", bookkeeper::FORGET_HINT)),
+                    due: Due::At(pause::after(self.now(), pause), DueReason::Deletion),
+                    ..StatusChange::new(ClusterState::Deleting, version)
+                }
+            }
+        };
+        self.record(change).await
+    }
+}

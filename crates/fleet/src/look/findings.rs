@@ -1,0 +1,311 @@
+//! What a look finds at a cluster, and what is to be done about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_cluster::{Difference, ErrorClass, Expected, ObjectState, Verdict};
+use evenkeel_component::Considered;
+use evenkeel_core::{ComponentName, ComponentSpec, ConfigurationVersion, Strategy};
+use evenkeel_inventory::{self as inventory, Configuration};
+use futures::FutureExt as _;
+use futures::stream::{self, StreamExt as _};
+
+use super::{Look, Steady, former};
+use crate::planner::{self, Application, Planned, Removal};
+use crate::requests::warn_of;
+use crate::targets::Trouble;
+
+/// How many components' charts and values are read at the same time.
+const CONSIDERED_TOGETHER: usize = 8;
+/// How many differences a cause lists; the rest are counted.
+const DIFFERENCES_TOLD: usize = 5;
+
+/// What was found at a cluster.
+pub(super) struct Findings {
+    pub(super) applications: Vec<Application>,
+    pub(super) removals: Vec<Removal>,
+    pub(super) unready: BTreeMap<ComponentName, String>,
+    pub(super) known_unready: bool,
+    /// Whether anything of ours is at the cluster.
+    pub(super) present: bool,
+}
+
+impl Findings {
+    /// The operations to be done, or how the cluster is when there are none.
+    ///
+    /// What differs nowhere and is not ready needs no operation. When there is a run anyway, it is waited for there too: who
+    /// depends on it must wait, and the cluster is ready only when everything is.
+    pub(super) fn into_plan(
+        self,
+        configuration: &Configuration,
+    ) -> Result<Result<Planned, Steady>, inventory::Error> {
+        let Self {
+            mut applications,
+            removals,
+            unready,
+            known_unready,
+            present,
+        } = self;
+        if applications.is_empty() && removals.is_empty() {
+            return Ok(Err(Steady {
+                unready,
+                known_unready,
+            }));
+        }
+        applications.extend(unready.into_iter().map(|(component, reason)| Application {
+            component,
+            kind: Strategy::Repair,
+            cause: format!("it is not ready: {reason}"),
+            moved: None,
+        }));
+        let graph = configuration.spec.validate().map_err(inventory::Error::Invalid)?;
+        let version = configuration.version;
+        Ok(Ok(planner::plan(
+            version,
+            &graph,
+            applications,
+            removals,
+            present,
+        )))
+    }
+}
+
+impl Look<'_> {
+    /// Compares the cluster with `configuration`.
+    pub(super) async fn findings(&self, configuration: &Configuration) -> Result<Findings, Trouble> {
+        let inner = self.inner;
+        let id = &self.cluster.id;
+        let known = inner.store.components(id).await?;
+        warn_of(&known.failed);
+        let target = inner.targets.cluster(id, configuration.kubeconfig).await?;
+        let owner = inner.owner(&self.cluster.name)?;
+        let components = &configuration.spec.components;
+        let mut considering = Vec::with_capacity(components.len());
+        for spec in components {
+            let component = target.component(&owner, &spec.name);
+            let consider = async move { considered(inner.reconciler.consider(&component, spec).await) };
+            considering.push(consider.boxed());
+        }
+        let considered: Vec<_> = stream::iter(considering)
+            .buffered(CONSIDERED_TOGETHER)
+            .collect()
+            .await;
+        let considered = considered.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let expected: Vec<Expected> = components
+            .iter()
+            .zip(&considered)
+            .map(|(spec, inputs)| Expected {
+                component: spec.name.clone(),
+                inputs: inputs.as_ref().ok().map(|inputs| inputs.all),
+            })
+            .collect();
+        let mut check = target.check(&owner, &expected).await?;
+        let mut findings = Findings {
+            applications: Vec::new(),
+            removals: Vec::new(),
+            unready: BTreeMap::new(),
+            known_unready: known.items.iter().any(|component| component.not_ready.is_some()),
+            present: !check.unexpected.is_empty(),
+        };
+        for (spec, inputs) in components.iter().zip(&considered) {
+            let Some(verdict) = check.components.remove(&spec.name) else {
+                continue;
+            };
+            findings.present |= !is_absent(&verdict);
+            let mut application = match verdict {
+                Verdict::Unchanged => None,
+                Verdict::NotReady(objects) => {
+                    findings.unready.insert(spec.name.clone(), not_ready(&objects));
+                    None
+                }
+                Verdict::Failed(error) if is_of_the_cluster(error.class()) => return Err(error.into()),
+                Verdict::Failed(error) => Some(application(spec, Strategy::Repair, error.to_string())),
+                Verdict::Differs(differences) => {
+                    let found = Found {
+                        spec,
+                        differences: &differences,
+                        inputs: inputs.as_ref().ok(),
+                    };
+                    let record = if found.may_have_moved() {
+                        target.component(&owner, &spec.name).record().await?
+                    } else {
+                        None
+                    };
+                    Some(found.application(record.as_ref()))
+                }
+            };
+            if let Err(problem) = inputs {
+                let cause = problem.clone();
+                application = Some(match application {
+                    Some(application) => Application { cause, ..application },
+                    None => self::application(spec, Strategy::Repair, cause),
+                });
+            }
+            if application.is_none() && self.is_busy(&spec.name) {
+                application = Some(self::application(spec, Strategy::Repair, self.unfinished()));
+            }
+            if let Some(application) = application {
+                findings.unready.remove(&spec.name);
+                findings.applications.push(application);
+            }
+        }
+        let listed: BTreeSet<&ComponentName> = components.iter().map(|spec| &spec.name).collect();
+        let busy = self.running.iter().flat_map(|running| &running.busy);
+        let unlisted: BTreeSet<ComponentName> = known
+            .items
+            .iter()
+            .filter(|component| !component.listed)
+            .map(|component| &component.component)
+            .chain(&check.unexpected)
+            .chain(busy)
+            .filter(|name| !listed.contains(name))
+            .cloned()
+            .collect();
+        findings.removals = self.removals(configuration.version, unlisted).await?;
+        Ok(findings)
+    }
+
+    /// Whether the reconciliation that runs has not finished with a component.
+    fn is_busy(&self, component: &ComponentName) -> bool {
+        self.running
+            .as_ref()
+            .is_some_and(|running| running.busy.contains(component))
+    }
+
+    fn unfinished(&self) -> String {
+        let version = self.running.as_ref().map(|running| running.run.version);
+        let version = version.unwrap_or_default();
+        format!("its operation for version {version} had not ended")
+    }
+
+    /// The components `unlisted` as what has to go.
+    pub(super) async fn removals(
+        &self,
+        newest: ConfigurationVersion,
+        unlisted: BTreeSet<ComponentName>,
+    ) -> Result<Vec<Removal>, inventory::Error> {
+        if unlisted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let former = former::listings(&*self.inner.store, &self.cluster.id, newest, &unlisted).await?;
+        let removal = |component: ComponentName| match former.get(&component) {
+            Some(listing) => Removal {
+                version: listing.version,
+                cause: format!("no longer listed since version {}", listing.version.next()),
+                dependents: listing.dependents(&component),
+                component,
+            },
+            None => Removal {
+                version: newest,
+                cause: "it is at the cluster and no known version lists it".to_owned(),
+                dependents: BTreeSet::new(),
+                component,
+            },
+        };
+        Ok(unlisted.into_iter().map(removal).collect())
+    }
+}
+
+/// The inputs of a component, or why it has none; what concerns the whole cluster is trouble.
+fn considered(
+    considered: Result<Considered, evenkeel_component::Error>,
+) -> Result<Result<Considered, String>, Trouble> {
+    match considered {
+        Ok(inputs) => Ok(Ok(inputs)),
+        Err(evenkeel_component::Error::Cluster(error)) if is_of_the_cluster(error.class()) => {
+            Err(error.into())
+        }
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+/// Whether a failure says something of the whole cluster, and not of one component.
+fn is_of_the_cluster(class: ErrorClass) -> bool {
+    matches!(
+        class,
+        ErrorClass::Unreachable
+            | ErrorClass::Unauthorized
+            | ErrorClass::RateLimited(_)
+            | ErrorClass::Transient
+    )
+}
+
+fn is_absent(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Differs(differences) if differences.contains(&Difference::NotInstalled))
+}
+
+fn application(spec: &ComponentSpec, kind: Strategy, cause: String) -> Application {
+    Application {
+        component: spec.name.clone(),
+        kind,
+        cause,
+        moved: None,
+    }
+}
+
+/// A component that differs.
+struct Found<'a> {
+    spec: &'a ComponentSpec,
+    differences: &'a [Difference],
+    inputs: Option<&'a Considered>,
+}
+
+impl Found<'_> {
+    fn has(&self, difference: &Difference) -> bool {
+        self.differences.contains(difference)
+    }
+
+    /// Whether what the target remembers has to be read to know what is to be done.
+    fn may_have_moved(&self) -> bool {
+        self.has(&Difference::Inputs) || self.has(&Difference::Unfinished)
+    }
+
+    fn application(&self, record: Option<&evenkeel_cluster::Record>) -> Application {
+        let wanted = &self.spec.namespace;
+        let moved = record
+            .and_then(|record| record.namespace.as_ref())
+            .filter(|namespace| *namespace != wanted)
+            .map(|namespace| format!("its namespace changed from {namespace} to {wanted}"));
+        let was_applied = record.is_some_and(|record| record.revision.is_some());
+        let same_inputs = record.is_some_and(|record| record.inputs == self.inputs.map(|inputs| inputs.all));
+        let kind = if moved.is_some() || self.has(&Difference::NotInstalled) {
+            Strategy::Install
+        } else if !self.may_have_moved() || (was_applied && same_inputs) {
+            Strategy::Repair
+        } else if was_applied {
+            Strategy::Upgrade
+        } else {
+            Strategy::Install
+        };
+        Application {
+            moved,
+            ..application(self.spec, kind, told(self.differences))
+        }
+    }
+}
+
+/// The differences as one line.
+fn told(differences: &[Difference]) -> String {
+    let mut told: Vec<String> = differences
+        .iter()
+        .take(DIFFERENCES_TOLD)
+        .map(ToString::to_string)
+        .collect();
+    if differences.len() > DIFFERENCES_TOLD {
+        told.push(format!("and {} more", differences.len() - DIFFERENCES_TOLD));
+    }
+    told.join("; ")
+}
+
+/// The first object that is not ready, and how many more.
+fn not_ready(objects: &[ObjectState]) -> String {
+    let Some(first) = objects.first() else {
+        return "an object is not ready".to_owned();
+    };
+    let more = objects.len() - 1;
+    let text = format!("{}: {}", first.object, first.readiness);
+    if more > 0 {
+        format!("{text}; and {more} more")
+    } else {
+        text
+    }
+}

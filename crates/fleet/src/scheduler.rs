@@ -1,0 +1,196 @@
+//! Which cluster is looked at when.
+//!
+//! ```text
+//! ClusterDue, or the next moment one becomes due ──▶ due clusters, most urgent first ──▶ a look each, in its own task
+//! ```
+//! Never two looks at one cluster at a time; a slow or dead cluster holds its own slot and no more, and those that failed
+//! before never hold all of them.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use evenkeel_core::{ClusterId, DueReason};
+use evenkeel_inventory::{self as inventory, DueCluster, Signal};
+use evenkeel_telemetry::{CancellationToken, OnCancel, OnError};
+use tokio::sync::Notify;
+use tracing::Instrument as _;
+
+use crate::fleet::Inner;
+use crate::look::look;
+use crate::pause;
+
+/// The longest without asking the inventory, should a signal ever be lost.
+const BACKSTOP: Duration = Duration::from_secs(30);
+/// How many due clusters are fetched at least; more than are looked at together, so that a long queue is not asked for
+/// again after every look.
+const FETCHED_MIN: usize = 64;
+/// How long a cluster whose look failed for a reason of ours keeps its slot, so that it is not looked at in a busy loop.
+const TROUBLE_PAUSE: Duration = Duration::from_secs(2);
+/// How many rows that cannot be read are remembered, so that each is logged once.
+const UNREADABLE_REMEMBERED: usize = 10_000;
+
+/// Looks at clusters as they become due.
+///
+/// # Errors
+/// What the inventory fails with; the service is started again.
+pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<(), inventory::Error> {
+    // Subscribed before the first question, so that no change falls between the two.
+    let mut due = inner.store.signals().subscribe(Signal::ClusterDue);
+    let mut scheduler = Scheduler::new(inner);
+    let mut fetch = true;
+    while !stop.is_cancelled() {
+        if fetch {
+            scheduler.fetch().await?;
+        }
+        scheduler.start();
+        // Whoever was fetched and not started waits for a slot; else for the next moment.
+        let queue_is_empty = scheduler.queue.is_empty();
+        let wait = if queue_is_empty {
+            scheduler.until_next()
+        } else {
+            BACKSTOP
+        };
+        fetch = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            more = due.changed() => if more { true } else { return Ok(()) },
+            () = scheduler.looks.ended.notified() => scheduler.queue.is_empty(),
+            () = tokio::time::sleep(wait) => true,
+        };
+    }
+    Ok(())
+}
+
+struct Scheduler {
+    inner: Arc<Inner>,
+    looks: Arc<Looks>,
+    /// Due, fetched, and not looked at yet.
+    queue: VecDeque<DueCluster>,
+    next_at: Option<jiff::Timestamp>,
+    /// Rows that cannot be read: they stay due for ever and must not crowd out the others.
+    unreadable: HashSet<String>,
+}
+
+/// The looks that run.
+#[derive(Default)]
+struct Looks {
+    running: Mutex<HashMap<ClusterId, DueReason>>,
+    ended: Notify,
+}
+
+/// One look; ends with its task, however that ends.
+struct Running {
+    looks: Arc<Looks>,
+    cluster: ClusterId,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.looks.running().remove(&self.cluster);
+        self.looks.ended.notify_one();
+    }
+}
+
+impl Looks {
+    fn running(&self) -> MutexGuard<'_, HashMap<ClusterId, DueReason>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Scheduler {
+    fn new(inner: Arc<Inner>) -> Self {
+        Self {
+            inner,
+            looks: Arc::default(),
+            queue: VecDeque::new(),
+            next_at: None,
+            unreadable: HashSet::new(),
+        }
+    }
+
+    /// Asks who is due.
+    async fn fetch(&mut self) -> Result<(), inventory::Error> {
+        // Those being looked at are still due, and so are the unreadable: they come on top.
+        let parallel = self.inner.settings.parallel_checks;
+        let known = self.looks.running().len() + self.unreadable.len();
+        let limit = known + FETCHED_MIN.max(2 * parallel);
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX).min(inventory::PAGE_MAX);
+        let batch = self.inner.store.due_clusters(limit).await?;
+        if self.unreadable.len() > UNREADABLE_REMEMBERED {
+            self.unreadable.clear();
+        }
+        for failure in batch.failed {
+            if self.unreadable.insert(failure.row.clone()) {
+                tracing::error!(row = failure.row, error = %failure.error, "a due cluster cannot be read and is left alone");
+            }
+        }
+        self.queue = batch.due.into();
+        self.next_at = batch.next_at;
+        Ok(())
+    }
+
+    /// Starts looks as long as there are slots.
+    fn start(&mut self) {
+        let slots = self.inner.settings.parallel_checks;
+        // Clusters that failed before are often slow to fail again; a share of the slots is not theirs.
+        let for_retries = slots.div_ceil(2);
+        let mut waiting = VecDeque::new();
+        while let Some(due) = self.queue.pop_front() {
+            let claimed = {
+                let mut running = self.looks.running();
+                if running.contains_key(&due.id) {
+                    // It is fetched again when that look has ended, should it still be due then.
+                    continue;
+                }
+                if running.len() >= slots {
+                    waiting.push_back(due);
+                    break;
+                }
+                let retries = running
+                    .values()
+                    .filter(|reason| **reason == DueReason::Retry)
+                    .count();
+                let may = due.reason != DueReason::Retry || slots == 1 || retries < for_retries;
+                may.then(|| running.insert(due.id.clone(), due.reason)).is_some()
+            };
+            if claimed {
+                self.look(due);
+            } else {
+                waiting.push_back(due);
+            }
+        }
+        waiting.append(&mut self.queue);
+        self.queue = waiting;
+    }
+
+    fn look(&self, due: DueCluster) {
+        let running = Running {
+            looks: Arc::clone(&self.looks),
+            cluster: due.id.clone(),
+        };
+        let inner = Arc::clone(&self.inner);
+        let span = tracing::info_span!("look", cluster = due.name.as_str());
+        let task = async move {
+            let _running = running;
+            if let Err(error) = look(&inner, due).await {
+                tracing::error!(%error, "the cluster could not be looked at");
+                tokio::time::sleep(TROUBLE_PAUSE).await;
+            }
+            Ok::<_, std::convert::Infallible>(())
+        };
+        // A look writes nothing to its cluster and the inventory in whole transactions: it can be dropped anywhere.
+        drop(
+            self.inner
+                .tasks
+                .spawn("look", OnError::Log, OnCancel::Abort, |_| task.instrument(span)),
+        );
+    }
+
+    /// How long until the next cluster becomes due.
+    fn until_next(&self) -> Duration {
+        match self.next_at {
+            Some(next) => pause::until(&*self.inner.clock, next).min(BACKSTOP),
+            None => BACKSTOP,
+        }
+    }
+}

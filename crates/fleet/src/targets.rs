@@ -1,0 +1,216 @@
+//! One pooled client per cluster, made when it is first needed and kept as long as its kubeconfig.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use evenkeel_cluster::{Cluster, ConnectOptions, ErrorClass, KubeconfigPolicy, Limits};
+use evenkeel_core::{Clock, ClusterId};
+use evenkeel_inventory::{self as inventory, Identity, Store};
+
+use crate::Settings;
+
+/// How many clients are kept: more than the clusters of a large fleet, since a client remembers what its cluster serves
+/// and which objects it found good. Connections are fewer: idle ones are closed.
+const CLIENTS_MAX: usize = 16_384;
+/// Idle connections kept per cluster.
+const IDLE_CONNECTIONS: usize = 1;
+
+/// Why a cluster cannot be worked with. Each begins with the word people look for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// Nobody has said how to reach it.
+    #[error("no kubeconfig is stored for it: send one")]
+    NoKubeconfig,
+    /// Another cluster answers at its address, or the same one belongs to another record.
+    #[error("identity: {0}")]
+    Identity(String),
+    /// It did not answer, or refused.
+    #[error("{word}: {0}", word = word(.0))]
+    Cluster(#[from] evenkeel_cluster::Error),
+    /// The whole look took too long.
+    #[error("unreachable: looking at it was not done within {0:?}")]
+    Slow(Duration),
+    /// What is known of it cannot be read.
+    #[error("the inventory failed: {0}")]
+    Inventory(#[from] inventory::Error),
+}
+
+/// How a failure at a cluster is called in its status.
+fn word(error: &evenkeel_cluster::Error) -> &'static str {
+    match error.class() {
+        ErrorClass::Unreachable => "unreachable",
+        ErrorClass::Unauthorized => "unauthorized",
+        ErrorClass::Forbidden => "forbidden",
+        ErrorClass::RateLimited(_) => "busy",
+        _ => "cannot be checked",
+    }
+}
+
+impl Trouble {
+    /// Whether waiting cannot help: only a person's change can.
+    pub(crate) fn needs_change(&self) -> bool {
+        matches!(self, Self::NoKubeconfig)
+    }
+
+    /// How long the cluster asked to be left alone.
+    pub(crate) fn asked_pause(&self) -> Option<Duration> {
+        match self {
+            Self::Cluster(error) => match error.class() {
+                ErrorClass::RateLimited(pause) => Some(pause),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The clients of a process.
+pub(crate) struct Targets {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+    pool: Mutex<Pool>,
+}
+
+/// Clients by cluster, and by when they were used last.
+#[derive(Default)]
+struct Pool {
+    clients: HashMap<ClusterId, Pooled>,
+    by_use: BTreeMap<u64, ClusterId>,
+    uses: u64,
+}
+
+struct Pooled {
+    kubeconfig: u64,
+    client: Cluster,
+    used: u64,
+}
+
+impl fmt::Debug for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Targets")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Targets {
+    pub(crate) fn new(store: Arc<dyn Store>, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
+        let limits = Limits {
+            write_timeout: settings.write_timeout,
+            apply_concurrency: settings.parallel_objects,
+            idle_connections: IDLE_CONNECTIONS,
+            ..Limits::default()
+        };
+        Self {
+            store,
+            clock,
+            limits,
+            pool: Mutex::default(),
+        }
+    }
+
+    /// The client of a cluster, made with kubeconfig number `kubeconfig` or a newer one. A new one first asks the cluster
+    /// who it is.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub(crate) async fn cluster(&self, id: &ClusterId, kubeconfig: Option<u64>) -> Result<Cluster, Trouble> {
+        let number = kubeconfig.ok_or(Trouble::NoKubeconfig)?;
+        if let Some(client) = self.pool().get(id, number) {
+            return Ok(client);
+        }
+        let client = self.connect(id).await?;
+        let uid = client.uid().await?;
+        match self.store.record_identity(id, uid.as_str()).await? {
+            Identity::New | Identity::Same => {}
+            // Not kept: the next try asks again, since the right cluster may come back.
+            Identity::Changed { recorded } => {
+                return Err(Trouble::Identity(format!(
+                    "another cluster answers at {}: its kube-system namespace has uid {uid}, recorded is {recorded}; \
+                     correct the kubeconfig, or confirm the new identity",
+                    client.server()
+                )));
+            }
+            Identity::Taken { by } => {
+                return Err(Trouble::Identity(format!(
+                    "the cluster at {} (kube-system uid {uid}) is registered already, with id {by}: \
+                     delete one of the two",
+                    client.server()
+                )));
+            }
+        }
+        self.pool().put(id.clone(), number, client.clone());
+        Ok(client)
+    }
+
+    /// A new client, of no known identity.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub(crate) async fn connect(&self, id: &ClusterId) -> Result<Cluster, Trouble> {
+        let content = match self.store.kubeconfig(id).await {
+            Err(inventory::Error::NotFound { .. }) => return Err(Trouble::NoKubeconfig),
+            content => content?,
+        };
+        let options = ConnectOptions {
+            policy: KubeconfigPolicy::Registered,
+            limits: self.limits,
+            clock: Arc::clone(&self.clock),
+        };
+        Ok(Cluster::connect(&content, options).await?)
+    }
+
+    /// Forgets the client of a cluster.
+    pub(crate) fn forget(&self, id: &ClusterId) {
+        self.pool().remove(id);
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    fn get(&mut self, id: &ClusterId, kubeconfig: u64) -> Option<Cluster> {
+        let pooled = self.clients.get_mut(id)?;
+        if pooled.kubeconfig < kubeconfig {
+            self.remove(id);
+            return None;
+        }
+        self.uses += 1;
+        self.by_use.remove(&pooled.used);
+        pooled.used = self.uses;
+        self.by_use.insert(self.uses, id.clone());
+        Some(pooled.client.clone())
+    }
+
+    fn put(&mut self, id: ClusterId, kubeconfig: u64, client: Cluster) {
+        self.remove(&id);
+        self.uses += 1;
+        let used = self.uses;
+        self.by_use.insert(used, id.clone());
+        self.clients.insert(
+            id,
+            Pooled {
+                kubeconfig,
+                client,
+                used,
+            },
+        );
+        while self.clients.len() > CLIENTS_MAX {
+            let Some((_, oldest)) = self.by_use.pop_first() else {
+                return;
+            };
+            self.clients.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, id: &ClusterId) {
+        if let Some(pooled) = self.clients.remove(id) {
+            self.by_use.remove(&pooled.used);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The right to work on one operation, as long as it lasts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use evenkeel_cluster::{Stop, WriteGuard};
+use evenkeel_core::{Clock, Fence, Lease};
+use evenkeel_telemetry::CancellationToken;
+use jiff::SignedDuration;
+
+/// Why an operation should stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A newer configuration took its place.
+    Superseded,
+    /// A person stopped it, or its reconciliation's time was up.
+    Cancelled,
+    /// Another attempt took over: not another word about it.
+    Lost,
+    /// This process ends; somebody else goes on.
+    Ending,
+}
+
+/// The lease of one operation and whether it should stop; asked before every write.
+pub(crate) struct Hold {
+    state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+    stop: CancellationToken,
+}
+
+struct State {
+    lease: Lease,
+    why: Option<Why>,
+}
+
+impl Hold {
+    pub(crate) fn new(lease: Lease, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            state: Mutex::new(State { lease, why: None }),
+            clock,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        self.with(|state| state.lease.fence)
+    }
+
+    /// A heartbeat was heard. The end of a lease never moves back.
+    pub(crate) fn renew(&self, lease: Lease) {
+        self.with(|state| state.lease.until = state.lease.until.max(lease.until));
+    }
+
+    /// No further write starts. The first reason counts, but for a lost lease, which silences whatever came before.
+    pub(crate) fn stop(&self, why: Why) {
+        self.with(|state| {
+            if state.why.is_none() || why == Why::Lost {
+                state.why = Some(why);
+            }
+        });
+        self.stop.cancel();
+    }
+
+    /// Why it should stop, if it should.
+    pub(crate) fn why(&self) -> Option<Why> {
+        self.with(|state| state.why)
+    }
+
+    /// Is cancelled when it should stop.
+    pub(crate) fn stopped(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> T {
+        call(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl WriteGuard for Hold {
+    fn permit(&self, longest: Duration) -> Result<(), Stop> {
+        let longest = SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX);
+        let now = self.clock.now();
+        self.with(|state| {
+            if state.why.is_some() {
+                Err(Stop::Cancelled)
+            } else if !state.lease.outlasts(now, longest) {
+                Err(Stop::LeaseEnded)
+            } else {
+                Ok(())
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::ManualClock;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    const WRITE: Duration = Duration::from_secs(9);
+
+    fn lease(seconds: i64) -> Lease {
+        Lease {
+            fence: Fence(3),
+            until: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds),
+        }
+    }
+
+    #[test]
+    fn a_write_starts_only_while_the_lease_outlasts_it() {
+        let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+        let hold = Hold::new(lease(15), clock.clone());
+        assert_eq!(hold.permit(WRITE), Ok(()));
+        clock.advance(SignedDuration::from_secs(6));
+        assert_eq!(hold.permit(WRITE), Err(Stop::LeaseEnded));
+        hold.renew(lease(21));
+        assert_eq!(hold.permit(WRITE), Ok(()));
+        hold.renew(lease(15));
+        assert_eq!(
+            hold.permit(WRITE),
+            Ok(()),
+            "an older heartbeat does not shorten it"
+        );
+    }
+
+    #[test]
+    fn nothing_starts_once_it_should_stop() {
+        let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        hold.stop(Why::Superseded);
+        assert_eq!(hold.permit(WRITE), Err(Stop::Cancelled));
+        assert!(hold.stopped().is_cancelled());
+        hold.stop(Why::Ending);
+        assert_eq!(hold.why(), Some(Why::Superseded));
+        hold.stop(Why::Lost);
+        assert_eq!(hold.why(), Some(Why::Lost));
+    }
+}

@@ -1,0 +1,287 @@
+//! One operation, from its claim to its report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_cluster::Attempt;
+use evenkeel_component::{End, RunOptions, Task, Values, Work};
+use evenkeel_core::{DeleteMode, ObjectChange, OnRemove, OperationState, Strategy};
+use evenkeel_inventory::{self as inventory, ClaimedOperation, Cluster, Configuration, Level, Report};
+use evenkeel_telemetry::CancellationToken;
+use tracing::Span;
+
+use super::hold::{Hold, Why};
+use super::outcome::{Verdict, verdict};
+use super::timeline::{Listener, Timeline};
+use crate::fleet::Inner;
+use crate::ledger::StoredLedger;
+use crate::targets::Trouble;
+use crate::{bookkeeper, pause};
+
+/// How often a final report is tried while the inventory fails; after that the lease runs out and somebody else goes on.
+const REPORT_TRIES: u32 = 10;
+/// Between two such tries.
+const REPORT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Works on `operation` until it ends, and reports it.
+pub(super) async fn run(
+    inner: &Inner,
+    operation: ClaimedOperation,
+    hold: &Arc<Hold>,
+    timeline: &Arc<Timeline>,
+    ending: CancellationToken,
+) {
+    tracing::info!(
+        kind = operation.kind.as_str(),
+        version = operation.version.0,
+        attempt = operation.attempt,
+        fence = operation.lease.fence.0,
+        cause = operation.cause,
+        "operation begins"
+    );
+    let work = work(inner, &operation, hold, timeline);
+    let (end, changes) = {
+        tokio::pin!(work);
+        tokio::select! {
+            ended = &mut work => ended,
+            () = ending.cancelled() => {
+                hold.stop(Why::Ending);
+                work.await
+            }
+        }
+    };
+    let state = match verdict(&operation, end, hold.why(), inner.clock.now()) {
+        Verdict::Report(state) => state,
+        Verdict::Fenced(at_target, state) => {
+            if let Err(error) = inner
+                .store
+                .raise_fence(&operation.cluster, &operation.component, at_target)
+                .await
+            {
+                tracing::error!(%error, "the fence could not be raised");
+            }
+            state
+        }
+        Verdict::Silence => {
+            tracing::warn!("another attempt has taken the operation over");
+            return;
+        }
+    };
+    say(timeline, &state);
+    report(inner, &operation, hold, timeline, state, changes).await;
+}
+
+/// The last line of a timeline, where there is something to say, and of the log.
+fn say(timeline: &Timeline, state: &OperationState) {
+    let (name, reason) = (state.kind().as_str(), state.reason());
+    match state {
+        OperationState::Failed { reason } => timeline.say(Level::Error, None, format!("failed: {reason}")),
+        OperationState::Retrying { reason, next_at } => {
+            timeline.say(
+                Level::Warning,
+                None,
+                format!("{reason}; tried again at {next_at:.0}"),
+            );
+        }
+        OperationState::Superseded => timeline.say(
+            Level::Warning,
+            None,
+            "stopped: a newer configuration takes its place".to_owned(),
+        ),
+        OperationState::Cancelled => {
+            timeline.say(Level::Warning, None, "stopped: it was cancelled".to_owned())
+        }
+        OperationState::Pending => {
+            timeline.say(Level::Info, None, "given back, to be gone on with".to_owned());
+        }
+        _ => {}
+    }
+    match state {
+        OperationState::Failed { .. } | OperationState::Retrying { .. } => {
+            tracing::warn!(state = name, reason, "operation ended");
+        }
+        _ => tracing::info!(state = name, reason, "operation ended"),
+    }
+}
+
+/// Delivers the report until it is taken, or until it no longer matters.
+async fn report(
+    inner: &Inner,
+    operation: &ClaimedOperation,
+    hold: &Hold,
+    timeline: &Timeline,
+    state: OperationState,
+    changes: Vec<ObjectChange>,
+) {
+    let report = Report {
+        operation: operation.id.clone(),
+        fence: hold.fence(),
+        state,
+        changes,
+        timeline: timeline.take(),
+    };
+    for attempt in 1..=REPORT_TRIES {
+        let answer = match inner.reports.write(report.clone()).await {
+            Ok(answer) => answer,
+            // The process ends and nobody gathers reports any more.
+            Err(crate::batch::Ending) => inner.store.report(report.clone()).await,
+        };
+        match answer {
+            Ok(settled) => return bookkeeper::settled(inner, &settled).await,
+            Err(error @ (inventory::Error::LeaseLost { .. } | inventory::Error::NotFound { .. })) => {
+                tracing::info!(%error, "the report is not wanted any more");
+                return;
+            }
+            Err(error) if error.is_transient() && attempt < REPORT_TRIES => {
+                tracing::warn!(%error, attempt, "the report could not be delivered");
+                tokio::time::sleep(REPORT_PAUSE).await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the report is given up; the lease will end");
+                return;
+            }
+        }
+    }
+}
+
+/// Does the work. Answers how it ended and every object it touched.
+async fn work(
+    inner: &Inner,
+    operation: &ClaimedOperation,
+    hold: &Arc<Hold>,
+    timeline: &Arc<Timeline>,
+) -> (End, Vec<ObjectChange>) {
+    match prepare(inner, operation, hold).await {
+        Ok(task) => {
+            let options = RunOptions {
+                retry: pause::retry_policy(&inner.settings),
+                failed_before: operation.attempt.saturating_sub(1),
+                jitter: pause::jitter(),
+                observer: Arc::new(Listener {
+                    timeline: Arc::clone(timeline),
+                    metrics: inner.steps.clone(),
+                    span: Span::current(),
+                }),
+                cancel: hold.stopped().clone(),
+                ..RunOptions::default()
+            };
+            let outcome = inner.reconciler.run(task, options).await;
+            (outcome.end, outcome.changes)
+        }
+        Err(trouble) => (unprepared(inner, operation, trouble), Vec::new()),
+    }
+}
+
+/// What keeps an operation from beginning.
+enum Unprepared {
+    Trouble(Trouble),
+    /// Trying again does not help.
+    Useless(String),
+}
+
+impl<E: Into<Trouble>> From<E> for Unprepared {
+    fn from(error: E) -> Self {
+        Self::Trouble(error.into())
+    }
+}
+
+fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepared) -> End {
+    match unprepared {
+        Unprepared::Useless(reason) => End::Failed { reason },
+        Unprepared::Trouble(Trouble::Inventory(error @ inventory::Error::Unreadable { .. })) => End::Failed {
+            reason: error.to_string(),
+        },
+        Unprepared::Trouble(trouble) if trouble.needs_change() => End::Failed {
+            reason: trouble.to_string(),
+        },
+        Unprepared::Trouble(trouble) => {
+            let pause = pause::backoff(&inner.settings, operation.attempt, pause::jitter());
+            let pause = pause.max(trouble.asked_pause().unwrap_or_default());
+            End::Retry {
+                reason: trouble.to_string(),
+                at: pause::after(inner.clock.now(), pause),
+            }
+        }
+    }
+}
+
+/// Gathers what the component reconciler needs.
+async fn prepare(inner: &Inner, operation: &ClaimedOperation, hold: &Arc<Hold>) -> Result<Task, Unprepared> {
+    let cluster = inner.store.cluster(&operation.cluster).await?;
+    Span::current().record("cluster", cluster.name.as_str());
+    let configuration = inner
+        .store
+        .configuration(&operation.cluster, operation.version)
+        .await?;
+    let work = what(inner, operation, &cluster, &configuration).await?;
+    let client = inner
+        .targets
+        .cluster(&operation.cluster, configuration.kubeconfig.or(Some(0)))
+        .await?;
+    let owner = inner.owner(&cluster.name)?;
+    let target = client.component(&owner, &operation.component);
+    let ledger = StoredLedger {
+        store: Arc::clone(&inner.store),
+        cluster: operation.cluster.clone(),
+        target: target.clone(),
+    };
+    Ok(Task {
+        target,
+        work,
+        attempt: Attempt {
+            fence: operation.lease.fence,
+            guard: Arc::clone(hold) as Arc<dyn evenkeel_cluster::WriteGuard>,
+        },
+        ledger: Arc::new(ledger),
+    })
+}
+
+/// What is to be done with the component.
+async fn what(
+    inner: &Inner,
+    operation: &ClaimedOperation,
+    cluster: &Cluster,
+    configuration: &Configuration,
+) -> Result<Work, Unprepared> {
+    let settings = &inner.settings;
+    let spec = configuration
+        .spec
+        .components
+        .iter()
+        .find(|spec| spec.name == operation.component);
+    let timeout = spec.and_then(|spec| spec.timeout).map(|timeout| timeout.0);
+    let timeout = timeout.unwrap_or(settings.ready_timeout);
+    let uninstall = Work::Uninstall { gone_within: timeout };
+    if operation.kind != Strategy::Delete {
+        let Some(spec) = spec else {
+            return Err(Unprepared::Useless(format!(
+                "internal: version {} does not list component {}",
+                operation.version, operation.component
+            )));
+        };
+        let values = Values::of(spec).map_err(|error| Unprepared::Useless(error.to_string()))?;
+        return Ok(Work::Apply {
+            source: spec.source.clone(),
+            values,
+            namespace: spec.namespace.clone(),
+            force_namespace: spec.force_namespace,
+            adopt: spec.adopt,
+            moved_away: std::collections::BTreeSet::new(),
+            ready_within: Some(timeout),
+        });
+    }
+    if operation.strategy == Strategy::Delete {
+        let mode = cluster.deletion.map(|deletion| deletion.mode);
+        return Ok(match mode {
+            Some(DeleteMode::Orphan) => Work::Orphan,
+            _ => uninstall,
+        });
+    }
+    // One that the run's own version lists only moves to another namespace: it is removed from the old one.
+    let run = inner.store.reconciliation(&operation.reconciliation).await?;
+    let on_remove = spec.map(|spec| spec.on_remove).unwrap_or_default();
+    Ok(match on_remove {
+        OnRemove::Orphan if operation.version < run.version => Work::Orphan,
+        OnRemove::Orphan | OnRemove::Delete => uninstall,
+    })
+}
