@@ -7,5 +7,9 @@
     clippy::panic
 )]
 
+mod go_tables;
 mod helm;
+mod language;
+mod limits;
 mod oracle;
+mod properties;
