@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::applyset::labels::REPLICAS_MANAGER;
 use crate::concurrent::as_they_come;
-use crate::connection::Guard;
+use crate::connection::{Guard, PatchKind};
 use crate::error::{FieldConflict, ForeignObject, ObjectError};
 use crate::live::LiveObject;
 use crate::objects::Applied;
@@ -20,7 +20,7 @@ use crate::progress::Event;
 use crate::readiness::{self, Patience};
 use crate::session::{REPLACED_WITHIN, Session, Want, apply_body};
 use crate::wait::absence;
-use crate::{Cluster, Error};
+use crate::{Cluster, Error, adopt};
 
 /// How long a CustomResourceDefinition may take to be established.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
@@ -332,6 +332,13 @@ async fn apply_once(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
     let Some(mut live) = live else {
         return create(cluster, step, guard).await;
     };
+    if step.action == PlanAction::Adopt
+        && let Some(patch) = adopt::take_fields(&live.managed_fields(), &live.resource_version)
+    {
+        live = cluster
+            .patch(&desired.resource, &desired.object, PatchKind::Json, &patch, guard)
+            .await?;
+    }
     // Others may write the object between our look and our apply; then it is looked at again.
     for _ in 0..RACES_MAX {
         let before = live.resource_version.clone();

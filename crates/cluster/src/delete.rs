@@ -1,5 +1,7 @@
 //! Taking a component away: its objects deleted and really gone, or left behind without our marks.
 
+mod shared;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +11,17 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::applyset::Owner;
-use crate::applyset::labels::{CLUSTER_PARENT, PART_OF, SYSTEM_NAMESPACE, applyset_id};
+use crate::applyset::labels::PART_OF;
 use crate::applyset::parent::Parent;
 use crate::applyset::record::{Record, SharedRecord};
 use crate::concurrent::as_they_come;
+use crate::connection::PatchKind;
 use crate::error::{ObjectError, StuckObject};
 use crate::guard::Attempt;
 use crate::live::LiveObject;
-use crate::objects::{Propagation, Selection, namespaces};
+use crate::objects::{Propagation, Selection};
 use crate::order::{self, Phase};
-use crate::plan::{Removal, namespace_ref};
+use crate::plan::Removal;
 use crate::progress::{Event, Observer};
 use crate::prune::{Deleted, delete_batch, stop_or_fail};
 use crate::target::ComponentTarget;
@@ -414,165 +416,6 @@ impl ComponentTarget {
             Err(Error::Stuck(stuck))
         }
     }
-
-    /// Deletes what only this component wanted of the shared set, where that is allowed, and takes its wishes back.
-    async fn release_shared(
-        &self,
-        shared: Option<Parent<SharedRecord>>,
-        options: &DeleteOptions,
-        attempt: &Attempt,
-        deadline: Instant,
-        observer: &Observer,
-        deletion: &mut Deletion,
-    ) -> Result<(), Error> {
-        let Some(parent) = shared else {
-            return Ok(());
-        };
-        let mut gone: BTreeSet<ObjectRef> = BTreeSet::new();
-        if options.all {
-            gone.extend(
-                self.delete_definitions(&parent.record, attempt, options, deadline, observer, deletion)
-                    .await?,
-            );
-        }
-        if options.namespaces {
-            for shared in parent.record.left_over_namespaces(self.name()) {
-                let object = shared.recorded.object();
-                let uid = &shared.recorded.uid;
-                let kept = self
-                    .cluster()
-                    .delete_namespace_if_empty(&object, uid, deadline, &*attempt.guard)
-                    .await?;
-                match kept {
-                    Some(reason) => deletion.kept.push(SkippedObject { object, reason }),
-                    None => {
-                        observer(Event::Gone(object.clone()));
-                        let at = self.cluster().clock().now();
-                        deletion.changes.push(ObjectChange {
-                            object: object.clone(),
-                            action: PlanAction::Delete,
-                            at,
-                        });
-                        gone.insert(object);
-                    }
-                }
-            }
-        }
-        let name = self.name().clone();
-        let change = |record: &mut SharedRecord| {
-            let before = record.objects.len();
-            let unwanted = record.unwant(&name, &BTreeSet::new());
-            record
-                .objects
-                .retain(|shared| !gone.contains(&shared.recorded.object()));
-            unwanted || record.objects.len() != before
-        };
-        self.cluster()
-            .update_shared(
-                self.owner(),
-                Some(parent),
-                &BTreeSet::new(),
-                &*attempt.guard,
-                change,
-            )
-            .await
-            .map(drop)
-    }
-
-    async fn delete_definitions(
-        &self,
-        record: &SharedRecord,
-        attempt: &Attempt,
-        options: &DeleteOptions,
-        deadline: Instant,
-        observer: &Observer,
-        deletion: &mut Deletion,
-    ) -> Result<Vec<ObjectRef>, Error> {
-        let mut batch = Vec::new();
-        for shared in record
-            .objects
-            .iter()
-            .filter(|shared| order::is_definition(&shared.recorded.group_kind()))
-        {
-            let only_ours = shared.made_by_us && shared.wanted_by.keys().all(|name| name == self.name());
-            let Some(resource) = self
-                .cluster()
-                .preferred_resource(&shared.recorded.group_kind())
-                .await?
-            else {
-                continue;
-            };
-            let object = shared.recorded.object();
-            match self.cluster().get_live(&resource, &object).await? {
-                Some(live) if only_ours && live.uid == shared.recorded.uid && !live.is_kept() => {
-                    batch.push(Removal {
-                        object,
-                        resource,
-                        live,
-                    });
-                }
-                _ => {}
-            }
-        }
-        self.delete_phase(&batch, attempt, options, deadline, observer, deletion)
-            .await?;
-        Ok(batch.into_iter().map(|removal| removal.object).collect())
-    }
-
-    /// Takes our label off shared objects that only this component wanted.
-    async fn let_go_of_shared(
-        &self,
-        shared: Option<Parent<SharedRecord>>,
-        attempt: &Attempt,
-    ) -> Result<(), Error> {
-        let Some(parent) = shared else {
-            return Ok(());
-        };
-        let set = applyset_id(CLUSTER_PARENT);
-        let mut gone = BTreeSet::new();
-        let only_ours = parent
-            .record
-            .objects
-            .iter()
-            .filter(|shared| shared.wanted_by.contains_key(self.name()) && shared.wanted_by.len() == 1);
-        for shared in only_ours {
-            let object = shared.recorded.object();
-            let Some(resource) = self
-                .cluster()
-                .preferred_resource(&shared.recorded.group_kind())
-                .await?
-            else {
-                continue;
-            };
-            if let Some(live) = self
-                .cluster()
-                .get_live(&resource, &object)
-                .await?
-                .filter(|live| live.is_part_of(&set))
-            {
-                self.cluster().let_go(&resource, &object, &live, attempt).await?;
-            }
-            gone.insert(object);
-        }
-        let name = self.name().clone();
-        let change = |record: &mut SharedRecord| {
-            let unwanted = record.unwant(&name, &BTreeSet::new());
-            record
-                .objects
-                .retain(|shared| !gone.contains(&shared.recorded.object()));
-            unwanted
-        };
-        self.cluster()
-            .update_shared(
-                self.owner(),
-                Some(parent),
-                &BTreeSet::new(),
-                &*attempt.guard,
-                change,
-            )
-            .await
-            .map(drop)
-    }
 }
 
 impl Cluster {
@@ -585,47 +428,13 @@ impl Cluster {
         attempt: &Attempt,
     ) -> Result<(), Error> {
         let patch = json!({"metadata": {"uid": live.uid, "labels": {PART_OF: null}}});
-        match self.merge(resource, object, &patch, &*attempt.guard).await {
+        match self
+            .patch(resource, object, PatchKind::Merge, &patch, &*attempt.guard)
+            .await
+        {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    /// Removes what is left of us when the last component is gone: the shared parent, and the namespace of the parents
-    /// when it is empty. Does nothing while a component is left.
-    ///
-    /// # Errors
-    /// Whatever a request fails with.
-    pub async fn leave(&self, owner: &Owner, attempt: &Attempt, timeout: Duration) -> Result<(), Error> {
-        let deadline = Instant::now() + timeout;
-        let parents = self.parents(owner, false).await?;
-        if !parents.components.is_empty() {
-            return Ok(());
-        }
-        if let Some(shared) = &parents.shared {
-            // Namespaces that were not empty when their component went may be by now.
-            for left in shared
-                .record
-                .objects
-                .iter()
-                .filter(|left| left.made_by_us && left.wanted_by.is_empty())
-            {
-                let object = left.recorded.object();
-                if order::is_namespace(&object.group_kind()) {
-                    self.delete_namespace_if_empty(&object, &left.recorded.uid, deadline, &*attempt.guard)
-                        .await?;
-                }
-            }
-            self.delete_parent(shared, &*attempt.guard).await?;
-        }
-        let system = namespace_ref(SYSTEM_NAMESPACE);
-        if let Some(live) = self.get_live(&namespaces(), &system).await?
-            && live.is_managed_by_us()
-        {
-            self.delete_namespace_if_empty(&system, &live.uid, deadline, &*attempt.guard)
-                .await?;
-        }
-        Ok(())
     }
 }

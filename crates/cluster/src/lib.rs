@@ -14,6 +14,7 @@
 //! it takes a field from its owner when somebody else changes it, so that an unchanged component is recognised from
 //! metadata alone, and defaults, quantities, webhooks and autoscalers are never mistaken for drift.
 
+mod adopt;
 mod apply;
 mod applyset;
 mod check;

@@ -162,6 +162,13 @@ impl LiveObject {
             .unwrap_or_default()
     }
 
+    /// The field managers as the server gives them.
+    pub(crate) fn managed_fields(&self) -> Value {
+        let raw = self.managed_fields.as_ref();
+        raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default()
+    }
+
     /// A fingerprint of the fields that we own; none when we own none.
     ///
     /// The server takes a field from its owners when anybody else changes or removes it, so an equal fingerprint proves

@@ -263,11 +263,12 @@ impl Cluster {
             .await
     }
 
-    /// Changes an object by a JSON merge patch.
-    pub(crate) async fn merge(
+    /// Changes an object by a JSON merge patch, or by JSON patch operations.
+    pub(crate) async fn patch(
         &self,
         resource: &Resource,
         object: &ObjectRef,
+        kind: PatchKind,
         patch: &Value,
         guard: Guard<'_>,
     ) -> Result<LiveObject, Error> {
@@ -278,14 +279,7 @@ impl Cluster {
         );
         let body = patch.to_string().into_bytes();
         let sent = self
-            .write(
-                Verb::Patch,
-                &path,
-                PatchKind::Merge.content_type(),
-                body,
-                &subject,
-                guard,
-            )
+            .write(Verb::Patch, &path, kind.content_type(), body, &subject, guard)
             .await?;
         LiveObject::read(&sent.body, &subject.doing)
     }

@@ -109,7 +109,7 @@ impl Session {
 
     pub(crate) fn changed(&mut self, object: &ObjectRef, action: PlanAction) {
         let at = self.cluster().clock().now();
-        tracing::debug!(%object, %action, "object changed");
+        tracing::info!(%object, %action, "object changed");
         self.changes.push(ObjectChange {
             object: object.clone(),
             action,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use evenkeel_core::{GroupKind, ObjectRef};
 use futures::stream::{FuturesUnordered, TryStreamExt as _};
 use serde_json::Value;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::applyset::labels::PART_OF;
 use crate::connection::{WatchEvent, WatchStream};
@@ -19,7 +19,7 @@ use crate::objects::Selection;
 use crate::progress::{Event, Observer};
 use crate::readiness::{self, ObjectState, Patience, Readiness};
 use crate::session::Session;
-use crate::{Cluster, Error};
+use crate::{Cluster, Error, ErrorClass};
 
 /// How long a custom resource may say nothing before it is taken as it is.
 const GRACE: Duration = Duration::from_secs(5);
@@ -43,6 +43,8 @@ struct Awaited {
 /// What is known of every awaited object.
 struct Board {
     states: Mutex<BTreeMap<ObjectRef, Known>>,
+    /// What kept the cluster from being asked, while it does.
+    outage: Mutex<Option<Error>>,
     observer: Observer,
 }
 
@@ -89,6 +91,7 @@ impl Session {
         let deadline = Instant::now() + options.timeout;
         let board = Board {
             states: Mutex::default(),
+            outage: Mutex::default(),
             observer: Arc::clone(&self.observer),
         };
         let selector = format!("{PART_OF}={}", self.plan.target.applyset_id());
@@ -108,11 +111,16 @@ impl Session {
                 entry.done = state.transient;
             }
         }
+        let outage = board.outage.into_inner().unwrap_or_else(PoisonError::into_inner);
         let terminal = match outcome {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(Ended::Failed)) => true,
             Ok(Err(Ended::Broken(error))) => return Err(error),
-            Err(_) => false,
+            Err(_) => match outage {
+                // Nobody knows how the objects are.
+                Some(error) => return Err(error),
+                None => false,
+            },
         };
         let unready = kinds.values().flat_map(|(resource, awaited)| {
             awaited
@@ -150,12 +158,6 @@ enum Ended {
     /// An object failed for good; the board knows which.
     Failed,
     Broken(Error),
-}
-
-impl From<Error> for Ended {
-    fn from(error: Error) -> Self {
-        Self::Broken(error)
-    }
 }
 
 impl Board {
@@ -220,24 +222,48 @@ async fn wait_for_kind(
     };
     loop {
         let listed_at = Instant::now();
-        let listed = cluster.list_full(resource, selection).await?;
-        let mut silent = judge_all(resource, awaited, &listed.items, patience(settled_at), board);
-        if let Some(verdict) = board.verdict(awaited) {
-            return verdict;
-        }
-        let watch = cluster
-            .watch_kind(resource, selection, &listed.resource_version, false)
-            .await;
-        match watch {
-            Ok(mut watch) => {
-                if let Some(verdict) = follow(&mut watch, awaited, settled_at, &mut silent, board).await {
-                    return verdict;
-                }
+        let round = list_and_watch(cluster, resource, awaited, selection, settled_at, board).await;
+        let pause = match round {
+            Ok(Some(verdict)) => return verdict,
+            Ok(None) => RELIST_INTERVAL,
+            Err(error) => {
+                let pause = match error.class() {
+                    ErrorClass::RateLimited(pause) => pause,
+                    ErrorClass::Transient | ErrorClass::Unreachable => RELIST_INTERVAL,
+                    _ => return Err(Ended::Broken(error)),
+                };
+                // An outage of the cluster is no verdict on its objects: they have until the deadline.
+                tracing::debug!(%error, "readiness cannot be asked for at the moment");
+                *board.outage.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                pause
             }
-            Err(Error::Expired { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        sleep_until(listed_at + RELIST_INTERVAL).await;
+        };
+        sleep_until(listed_at + pause).await;
+    }
+}
+
+/// One list and the watch that follows it; none when the watch ended without a verdict.
+async fn list_and_watch(
+    cluster: &Cluster,
+    resource: &Resource,
+    awaited: &[Awaited],
+    selection: Selection<'_>,
+    settled_at: Instant,
+    board: &Board,
+) -> Result<Option<Result<(), Ended>>, Error> {
+    let listed = cluster.list_full(resource, selection).await?;
+    *board.outage.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    let silent = judge_all(resource, awaited, &listed.items, patience(settled_at), board);
+    if let Some(verdict) = board.verdict(awaited) {
+        return Ok(Some(verdict));
+    }
+    let watch = cluster
+        .watch_kind(resource, selection, &listed.resource_version, false)
+        .await;
+    match watch {
+        Ok(mut watch) => follow(&mut watch, awaited, settled_at, silent, board).await,
+        Err(Error::Expired { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -246,33 +272,33 @@ async fn follow(
     watch: &mut WatchStream,
     awaited: &[Awaited],
     settled_at: Instant,
-    silent: &mut bool,
+    silent: bool,
     board: &Board,
-) -> Option<Result<(), Ended>> {
+) -> Result<Option<Result<(), Ended>>, Error> {
     loop {
         let event = tokio::select! {
             event = watch.next() => event,
-            () = sleep_until(settled_at), if *silent && Instant::now() < settled_at => return None,
+            () = sleep_until(settled_at), if silent && Instant::now() < settled_at => return Ok(None),
         };
         match event {
             Ok(Some(WatchEvent::Applied(raw))) => {
                 let Ok(object) = serde_json::from_str::<Value>(raw.get()) else {
-                    return None;
+                    return Ok(None);
                 };
                 judge_one(awaited, &object, patience(settled_at), board);
             }
             Ok(Some(WatchEvent::Deleted(raw))) => {
                 let Ok(object) = serde_json::from_str::<Value>(raw.get()) else {
-                    return None;
+                    return Ok(None);
                 };
                 forget_one(awaited, &object, board);
             }
             Ok(Some(WatchEvent::Bookmark)) => {}
-            Ok(None) | Err(Error::Expired { .. }) => return None,
-            Err(error) => return Some(Err(error.into())),
+            Ok(None) | Err(Error::Expired { .. }) => return Ok(None),
+            Err(error) => return Err(error),
         }
         if let Some(verdict) = board.verdict(awaited) {
-            return Some(verdict);
+            return Ok(Some(verdict));
         }
     }
 }
@@ -380,12 +406,4 @@ fn completed(object: &Value) -> bool {
                     && condition.get("status").and_then(Value::as_str) == Some("True")
             })
         })
-}
-
-/// Waits a moment before something is listed again.
-pub(crate) async fn pause_since(listed_at: Instant) {
-    let next = listed_at + RELIST_INTERVAL;
-    if Instant::now() < next {
-        sleep(next - Instant::now()).await;
-    }
 }

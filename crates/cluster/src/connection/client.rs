@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower::{BoxError, Service, ServiceBuilder};
 
 use super::limits::RequestCounter;
@@ -92,6 +92,8 @@ pub(crate) enum PatchKind {
     Apply,
     /// RFC 7386.
     Merge,
+    /// RFC 6902.
+    Json,
 }
 
 impl PatchKind {
@@ -99,6 +101,7 @@ impl PatchKind {
         match self {
             Self::Apply => "application/apply-patch+yaml",
             Self::Merge => "application/merge-patch+json",
+            Self::Json => "application/json-patch+json",
         }
     }
 }
@@ -287,7 +290,15 @@ impl Cluster {
                 .map_err(kube::Error::Service)?;
             Ok::<_, kube::Error>((parts, body.to_bytes()))
         };
+        let started = Instant::now();
         let (parts, body) = self.bounded(longest, subject, exchange).await?;
+        tracing::debug!(
+            %verb,
+            doing = subject.doing,
+            status = parts.status.as_u16(),
+            elapsed_ms = started.elapsed().as_millis(),
+            "request"
+        );
         if parts.status.is_success() {
             return Ok(Sent {
                 status: parts.status,

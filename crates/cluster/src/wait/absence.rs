@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use evenkeel_core::ObjectRef;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::pause_since;
+use super::RELIST_INTERVAL;
 use crate::connection::WatchEvent;
 use crate::discovery::Resource;
 use crate::error::StuckObject;
 use crate::live::LiveObject;
 use crate::objects::Selection;
 use crate::progress::{Event, Observer};
-use crate::{Cluster, Error};
+use crate::{Cluster, Error, ErrorClass};
 
 /// Waits until one object, as it is now, is gone.
 ///
@@ -68,6 +68,7 @@ pub(crate) async fn of_kind(
     }
 }
 
+/// Follows what is awaited until it is gone, through outages of the cluster.
 async fn follow(
     cluster: &Cluster,
     resource: &Resource,
@@ -75,60 +76,72 @@ async fn follow(
     awaited: &mut BTreeMap<String, LiveObject>,
     observer: &Observer,
 ) -> Result<(), Error> {
-    let kind = resource.kind.group_kind();
     loop {
         let listed_at = Instant::now();
-        let listed = match cluster.list_live(resource, selection).await {
-            Ok(listed) => listed,
+        match list_and_watch(cluster, resource, selection, awaited, observer).await {
+            Ok(()) if awaited.is_empty() => return Ok(()),
+            Ok(()) | Err(Error::Expired { .. }) => {}
             // The kind itself is gone, and with it every object.
             Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let mut still = BTreeMap::new();
-        for live in listed.items {
-            if awaited.remove(&live.uid).is_some() {
-                still.insert(live.uid.clone(), live);
-            }
-        }
-        awaited
-            .values()
-            .for_each(|gone| observer(Event::Gone(gone.reference(&kind))));
-        *awaited = still;
-        if awaited.is_empty() {
-            return Ok(());
-        }
-        match cluster
-            .watch_kind(resource, selection, &listed.resource_version, true)
-            .await
-        {
-            Ok(mut watch) => loop {
-                match watch.next().await {
-                    Ok(Some(WatchEvent::Deleted(raw))) => {
-                        let live = LiveObject::read(raw.get().as_bytes(), "watch deletions")?;
-                        if awaited.remove(&live.uid).is_some() {
-                            observer(Event::Gone(live.reference(&kind)));
-                        }
-                        if awaited.is_empty() {
-                            return Ok(());
-                        }
-                    }
-                    Ok(Some(WatchEvent::Applied(raw))) => {
-                        let live = LiveObject::read(raw.get().as_bytes(), "watch deletions")?;
-                        if let Some(known) = awaited.get_mut(&live.uid) {
-                            *known = live;
-                        }
-                    }
-                    Ok(Some(WatchEvent::Bookmark)) => {}
-                    Ok(None) | Err(Error::Expired { .. }) => break,
-                    Err(error) => return Err(error),
+            Err(error) => match error.class() {
+                ErrorClass::RateLimited(pause) => sleep_until(listed_at + pause).await,
+                ErrorClass::Transient | ErrorClass::Unreachable => {
+                    tracing::debug!(%error, "deletion cannot be followed at the moment");
                 }
+                _ => return Err(error),
             },
-            Err(Error::Expired { .. }) => {}
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error),
         }
-        pause_since(listed_at).await;
+        sleep_until(listed_at + RELIST_INTERVAL).await;
     }
+}
+
+/// One list and the watch that follows it, until everything is gone or the watch ends.
+async fn list_and_watch(
+    cluster: &Cluster,
+    resource: &Resource,
+    selection: Selection<'_>,
+    awaited: &mut BTreeMap<String, LiveObject>,
+    observer: &Observer,
+) -> Result<(), Error> {
+    let kind = resource.kind.group_kind();
+    let listed = cluster.list_live(resource, selection).await?;
+    let mut still = BTreeMap::new();
+    for live in listed.items {
+        if awaited.remove(&live.uid).is_some() {
+            still.insert(live.uid.clone(), live);
+        }
+    }
+    for gone in awaited.values() {
+        observer(Event::Gone(gone.reference(&kind)));
+    }
+    *awaited = still;
+    if awaited.is_empty() {
+        return Ok(());
+    }
+    let mut watch = cluster
+        .watch_kind(resource, selection, &listed.resource_version, true)
+        .await?;
+    while let Some(event) = watch.next().await? {
+        match event {
+            WatchEvent::Deleted(raw) => {
+                let live = LiveObject::read(raw.get().as_bytes(), "watch deletions")?;
+                if awaited.remove(&live.uid).is_some() {
+                    observer(Event::Gone(live.reference(&kind)));
+                }
+                if awaited.is_empty() {
+                    return Ok(());
+                }
+            }
+            WatchEvent::Applied(raw) => {
+                let live = LiveObject::read(raw.get().as_bytes(), "watch deletions")?;
+                if let Some(known) = awaited.get_mut(&live.uid) {
+                    *known = live;
+                }
+            }
+            WatchEvent::Bookmark => {}
+        }
+    }
+    Ok(())
 }
 
 /// What holds the objects that are still there.

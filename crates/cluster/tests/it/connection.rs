@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_cluster::{Cluster, Error, ErrorClass, KubeconfigPolicy, Limits, Verb};
-use evenkeel_core::Sensitive;
+use evenkeel_core::{GroupVersionKind, Sensitive};
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::env::{Env, connect, options, owner};
+use crate::component::Component;
+use crate::documents::config_map;
+use crate::env::{Env, WAIT, connect, options, owner};
 
 fn kubeconfig(server: &str, cluster: &str, user: &str) -> Sensitive<String> {
     Sensitive::new(format!(
@@ -179,6 +182,74 @@ async fn discovery_is_read_once_in_two_requests() {
     assert!(Arc::ptr_eq(&a.unwrap(), &b.unwrap()));
     assert_eq!(env.cluster.requests().of(Verb::Get), 2);
     assert!(env.cluster.kubernetes_version().await.unwrap().starts_with("v1."));
+}
+
+/// On a cluster of its own: what it breaks would be in everybody's way.
+#[tokio::test]
+async fn a_broken_api_stops_only_its_own_kinds_and_a_cluster_is_left_clean() {
+    let env = Env::real_alone("broken_api").await;
+    let component = Component::new(&env);
+    let documents = [config_map("a", "k", "1")];
+    component.run(&documents).await.unwrap();
+    env.make(
+        "/apis/apiregistration.k8s.io/v1/apiservices",
+        &json!({"metadata": {"name": "v1.broken.example"}, "spec": {
+            "group": "broken.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+            "service": {"namespace": "default", "name": "nobody"}, "insecureSkipTLSVerify": true}}),
+    )
+    .await;
+    let fresh = connect(env.real.kubeconfig()).await;
+    evenkeel_testkit::eventually("discovery to tell of the broken API", async || {
+        let discovery = connect(env.real.kubeconfig()).await.discovery().await.unwrap();
+        if discovery.all_unavailable().next().is_some() {
+            Ok(())
+        } else {
+            Err("not yet")
+        }
+    })
+    .await;
+    let target = fresh.component(&owner(), component.target.name());
+    assert!(target.record().await.unwrap().is_some());
+    let gone = GroupVersionKind::from_api_version("broken.example/v1", "Thing");
+    let error = fresh.resource(&gone).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::ApiUnavailable { group } if group == "broken.example/v1"),
+        "{error}"
+    );
+    assert_eq!(error.class(), ErrorClass::Transient);
+    // Other kinds are not concerned.
+    let env = Env {
+        cluster: fresh,
+        ..env
+    };
+    let component = Component::new(&env);
+    component.run(&[config_map("a", "k", "2")]).await.unwrap();
+    // Whether the namespace is empty cannot be told now, so it stays.
+    let deletion = component.delete().await.unwrap();
+    assert!(deletion.complete);
+    assert!(
+        deletion.kept[0].reason.contains("cannot be told"),
+        "{:?}",
+        deletion.kept
+    );
+    env.must(&component.namespace_path()).await;
+
+    env.remove("/apis/apiregistration.k8s.io/v1/apiservices/v1.broken.example")
+        .await;
+    evenkeel_testkit::eventually("discovery to forget it", async || {
+        let discovery = connect(env.real.kubeconfig()).await.discovery().await.unwrap();
+        if discovery.all_unavailable().next().is_none() {
+            Ok(())
+        } else {
+            Err("not yet")
+        }
+    })
+    .await;
+    // The last component is gone: nothing of us stays, the namespace that was kept included.
+    let now = connect(env.real.kubeconfig()).await;
+    now.leave(&owner(), &component.attempt(), WAIT).await.unwrap();
+    assert!(env.get(&component.namespace_path()).await.is_none());
+    assert!(env.get("/api/v1/namespaces/evenkeel-system").await.is_none());
 }
 
 /// A TLS server with the certificate `chain`; gives every client one answer.

@@ -55,7 +55,15 @@ pub(crate) async fn connect(kubeconfig: &str) -> Cluster {
 
 impl Env {
     pub(crate) async fn real(scenario: &str) -> Self {
-        let real = evenkeel_testkit::cluster("main");
+        Self::on(evenkeel_testkit::cluster("main"), scenario).await
+    }
+
+    /// A real cluster that no other test uses.
+    pub(crate) async fn real_alone(scenario: &str) -> Self {
+        Self::on(evenkeel_testkit::cluster("alone"), scenario).await
+    }
+
+    async fn on(real: &'static TestCluster, scenario: &str) -> Self {
         let cluster = connect(real.kubeconfig()).await;
         Self {
             cluster,

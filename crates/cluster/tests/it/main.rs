@@ -40,7 +40,7 @@ scenarios! {
         a_check_sees_all_of_it,
     }
     ownership {
-        a_foreign_object_stops_the_component, adopting_takes_it_over, an_object_moves_between_components,
+        a_foreign_object_stops_the_component, adopting_takes_it_over, adopting_takes_over_from_other_tools, an_object_moves_between_components,
         another_fleets_parent_is_refused, a_higher_fence_is_refused, the_guard_stops_at_an_object_boundary,
         kubectl_understands_the_set,
     }

@@ -281,19 +281,58 @@ pub(crate) async fn kubectl_understands_the_set(env: &Env) {
         component.namespace.as_str()
     );
     // kubectl recomputes the id, reads the annotations and sees that the set is not its own.
+    let folder = evenkeel_testkit::temp_dir();
+    let file = folder.path().join("a.json");
+    let mut extra = config_map("by-kubectl", "k", "1").object;
+    extra["metadata"]["namespace"] = json!(component.namespace);
+    std::fs::write(&file, extra.to_string()).unwrap();
     let output = env
         .real
         .kubectl()
         .env("KUBECTL_APPLYSET", "true")
-        .args(["apply", "--prune", "-n", "evenkeel-system", "-f", "-"])
+        .args(["apply", "--prune", "-n", "evenkeel-system", "-f"])
+        .arg(&file)
         .arg(format!("--applyset=secret/{}", component.target.parent_name()))
-        .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    eprintln!("{told}");
+    assert!(
+        told.contains("evenkeel"),
+        "it sees that another tool manages the set: {told}"
+    );
     env.must(&component.path("configmaps", "a")).await;
     let plan = component.plan(&[]).await.unwrap();
     assert_eq!(planned(plan.summary(), PlanAction::Delete).len(), 2);
+}
+
+/// Who comes from another tool wants what that tool set to go when it is no longer rendered.
+pub(crate) async fn adopting_takes_over_from_other_tools(env: &Env) {
+    let mut component = Component::new(env);
+    component.make_namespace().await;
+    let mut theirs = config_map("a", "ours", "1").object;
+    theirs["data"]["only-theirs"] = json!("x");
+    theirs["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": "{}"});
+    let path = format!(
+        "{}?fieldManager=kubectl-client-side-apply",
+        component.collection("configmaps")
+    );
+    env.make(&path, &theirs).await;
+    env.change(
+        &component.path("configmaps", "a"),
+        &json!({"data": {"by-hand": "y"}}),
+    )
+    .await;
+    component.options.adopt = true;
+    let documents = [config_map("a", "ours", "1")];
+    let pass = component.run(&documents).await.unwrap();
+    assert_eq!(pass.planned(PlanAction::Adopt), ["ConfigMap/a"]);
+    let live = env.must(&component.path("configmaps", "a")).await;
+    assert_eq!(
+        live["data"],
+        json!({"ours": "1", "by-hand": "y"}),
+        "what a person added is left alone"
+    );
+    assert!(live["metadata"].get("annotations").is_none());
+    assert!(component.run(&documents).await.unwrap().changes.is_empty());
 }
