@@ -1,6 +1,7 @@
 //! The snapshot that an operation's steps work on.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use evenkeel_chart::{Capabilities, KubeVersion};
@@ -12,7 +13,7 @@ use evenkeel_telemetry::Tasks;
 
 use crate::failure::at_target;
 use crate::render::SharedRenders;
-use crate::{Error, Task};
+use crate::{Error, Task, Work};
 
 /// What all operations of a process share.
 #[derive(Clone)]
@@ -32,6 +33,7 @@ pub(crate) struct Operation {
     relay: Arc<Relay>,
     fenced: OnceLock<Fence>,
     stopped: OnceLock<Stop>,
+    not_ready: AtomicBool,
     removed: Mutex<Vec<ObjectChange>>,
 }
 
@@ -51,7 +53,8 @@ impl Operation {
     /// Looks at the target: one read of the parent, discovery from the client's cache.
     pub(crate) async fn gather(task: Task, shared: Shared) -> Result<Self, Failure> {
         let capabilities = capabilities(task.target.cluster()).await?;
-        let record = task.target.record().await.map_err(at_target)?;
+        let take_over = matches!(task.work, Work::Apply { adopt: true, .. });
+        let record = task.target.record_of(take_over).await.map_err(at_target)?;
         Ok(Self {
             task,
             shared,
@@ -60,6 +63,7 @@ impl Operation {
             relay: Arc::default(),
             fenced: OnceLock::new(),
             stopped: OnceLock::new(),
+            not_ready: AtomicBool::new(false),
             removed: Mutex::default(),
         })
     }
@@ -89,6 +93,7 @@ impl Operation {
             ErrorClass::Stopped => {
                 let _ = self.stopped.set(stop_of(&error));
             }
+            ErrorClass::NotReady => self.not_ready.store(true, Ordering::Relaxed),
             _ => {}
         }
         at_target(error)
@@ -113,6 +118,11 @@ impl Operation {
     /// The higher number found at the target, if that ended the operation.
     pub(crate) fn fenced(&self) -> Option<Fence> {
         self.fenced.get().copied()
+    }
+
+    /// Whether it ended because objects were not ready, or not gone.
+    pub(crate) fn not_ready(&self) -> bool {
+        self.not_ready.load(Ordering::Relaxed)
     }
 
     /// Why the guard ended the operation, if it did.

@@ -1,7 +1,7 @@
 //! What came of an operation.
 
 use evenkeel_cluster::Stop;
-use evenkeel_core::{Fence, ObjectChange, Plan};
+use evenkeel_core::{ComponentRevision, Fence, ObjectChange, Plan};
 use evenkeel_steps::{Conclusion, Ending, Entry, Report};
 use jiff::Timestamp;
 
@@ -16,6 +16,10 @@ pub struct Outcome {
     pub changes: Vec<ObjectChange>,
     /// What it wanted to do; none when it did not get that far.
     pub plan: Option<Plan>,
+    /// The component revision it rendered; none when it did not get that far.
+    pub revision: Option<ComponentRevision>,
+    /// Whether it ended because objects were not ready, or not gone, and not because a call failed.
+    pub not_ready: bool,
     /// What its steps said, oldest first.
     pub lines: Vec<Line>,
 }
@@ -85,6 +89,8 @@ impl Outcome {
             end: end(report),
             changes,
             plan,
+            revision: None,
+            not_ready: report.state.as_ref().is_some_and(|operation| operation.not_ready()),
             lines: lines(report),
         }
     }

@@ -4,16 +4,17 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_cluster::ComponentTarget;
-use evenkeel_core::{Clock, ComponentSpec, ObjectChange, Plan};
+use evenkeel_core::{Clock, ComponentRevision, ComponentSpec, ObjectChange, Plan};
 use evenkeel_source::Sources;
 use evenkeel_steps::{
-    Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy, RuntimeFns, Spans, Unobserved,
+    Cancel, CancelFns, Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy, RuntimeFns, Spans,
+    Unobserved,
 };
-use evenkeel_telemetry::{Tasks, time};
+use evenkeel_telemetry::{CancellationToken, Tasks, time};
 
 use crate::inputs::Considered;
 use crate::operation::{Operation, Shared, capabilities};
-use crate::pipeline::{self, PLAN, SESSION, obtain};
+use crate::pipeline::{self, PLAN, RENDERED, SESSION, obtain};
 use crate::render::SharedRenders;
 use crate::{Error, Outcome, Task, Values, Work};
 
@@ -46,6 +47,8 @@ pub struct RunOptions {
     pub jitter: f64,
     /// Who hears of steps and their progress as they happen.
     pub observer: Arc<dyn Observer>,
+    /// The sign to stop: no step starts after it, and nothing is waited for. Writes stop by the guard of the attempt.
+    pub cancel: CancellationToken,
 }
 
 impl Default for RunOptions {
@@ -56,6 +59,7 @@ impl Default for RunOptions {
             failed_before: 0,
             jitter: 0.0,
             observer: Arc::new(Unobserved),
+            cancel: CancellationToken::new(),
         }
     }
 }
@@ -124,6 +128,7 @@ impl Reconciler {
         let pass_options = PassOptions::new(Arc::new(runtime))
             .observer(Arc::new((Spans, Shareable(options.observer))))
             .mode(options.mode)
+            .cancel(cancel(options.cancel))
             .retry(options.retry)
             .attempt(options.failed_before, options.jitter);
         let pass = ComponentPass {
@@ -132,9 +137,20 @@ impl Reconciler {
             end: Mutex::default(),
         };
         let report = pipeline.run(&pass, pass_options).await;
-        let End { changes, plan } = pass.end.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Outcome::of(&report, changes, plan)
+        let end = pass.end.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Outcome {
+            revision: end.revision,
+            ..Outcome::of(&report, end.changes, end.plan)
+        }
     }
+}
+
+fn cancel(token: CancellationToken) -> impl Cancel {
+    let asked = token.clone();
+    CancelFns::new(
+        move || asked.is_cancelled(),
+        move || Box::pin(token.clone().cancelled_owned()),
+    )
 }
 
 /// The frame around the steps of one operation.
@@ -149,6 +165,7 @@ struct ComponentPass {
 struct End {
     changes: Vec<ObjectChange>,
     plan: Option<Plan>,
+    revision: Option<ComponentRevision>,
 }
 
 impl Pass for ComponentPass {
@@ -176,6 +193,7 @@ impl Pass for ComponentPass {
         *end = End {
             changes: applied.into_iter().chain(removed).collect(),
             plan,
+            revision: report.value(RENDERED).map(|rendered| rendered.revision),
         };
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Carrying the plan out, one step after the other, all on one session.
 
-use evenkeel_cluster::WaitOptions;
+use evenkeel_cluster::{Stop, WaitOptions};
 use evenkeel_core::{Plan, PlanAction};
 use evenkeel_steps::{Change, ClosureStep, Context, Decision, Outcome, step};
 
@@ -121,12 +121,16 @@ pub(crate) fn wait_ready() -> ClosureStep<Operation> {
             };
             operation.attach(cx.progress());
             let options = WaitOptions { timeout: *timeout };
-            session
-                .lock()
-                .await
-                .wait_ready(&options)
-                .await
-                .map_err(|error| operation.failed(error))?;
+            let mut session = session.lock().await;
+            let waited = tokio::select! {
+                waited = session.wait_ready(&options) => waited,
+                // Waiting writes nothing, so it can be left at any moment.
+                () = cx.cancelled() => Err(evenkeel_cluster::Error::Stopped {
+                    doing: "everything was ready".to_owned(),
+                    why: Stop::Cancelled,
+                }),
+            };
+            waited.map_err(|error| operation.failed(error))?;
             Ok(Outcome::done())
         })
 }
