@@ -3,8 +3,6 @@
 mod float;
 mod printer;
 pub(crate) mod quote;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use float::format_float;
 pub(crate) use printer::{Printer, sprint, sprintf, sprintln, strval};

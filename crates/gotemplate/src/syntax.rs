@@ -5,8 +5,6 @@ mod literal;
 mod node;
 mod parser;
 mod print;
-#[cfg(test)]
-mod tests;
 
 pub use node::Tree;
 pub(crate) use node::{Arg, Branch, Command, Invoke, List, Node, Number, Pipe};

@@ -1,7 +1,5 @@
 //! Regular expressions by Go's rules (RE2), matched by the regex crate.
 
-#[cfg(test)]
-mod tests;
 mod translate;
 
 use std::collections::HashMap;

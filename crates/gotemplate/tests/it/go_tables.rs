@@ -87,3 +87,8 @@ fn damaged_templates_fail_as_in_go() {
 fn printf_equals_go() {
     check(include_str!("../data/printf_go.json"));
 }
+
+#[test]
+fn regular_expressions_match_and_fail_as_in_go() {
+    check(include_str!("../data/regex_go.json"));
+}

@@ -36,8 +36,8 @@ struct Translator<'s> {
     source: &'s str,
     chars: Peekable<CharIndices<'s>>,
     out: String,
-    /// Open groups: nothing to remember but that they are open.
-    groups: Vec<()>,
+    /// The largest repeat count inside each open group.
+    groups: Vec<u32>,
     names: Vec<&'s str>,
 }
 
@@ -47,6 +47,8 @@ enum Last {
     /// Nothing to repeat.
     Nothing,
     Atom,
+    /// A group with a repeat count inside.
+    Group(u32),
     /// A repetition that began here; a second one is an error.
     Repeat(usize),
 }
@@ -85,11 +87,12 @@ impl<'s> Translator<'s> {
             last = match c {
                 '(' => self.group(at)?,
                 ')' => {
-                    if self.groups.pop().is_none() {
+                    let Some(inside) = self.groups.pop() else {
                         return Err(format!("unexpected ): `{}`", self.source));
-                    }
+                    };
+                    self.note_repeat(inside);
                     self.out.push(')');
-                    Last::Atom
+                    Last::Group(inside)
                 }
                 '|' => {
                     self.out.push('|');
@@ -100,9 +103,17 @@ impl<'s> Translator<'s> {
                     self.repeat(at, last)?
                 }
                 '{' => match self.counted(at)? {
-                    Some(text) => {
+                    Some((text, count)) => {
                         self.out.push_str(&text);
-                        self.repeat(at, last)?
+                        let inside = if let Last::Group(inside) = last { inside } else { 1 };
+                        let repeated = self.repeat(at, last)?;
+                        let total = inside.saturating_mul(count.max(1));
+                        if total > MAX_REPEAT {
+                            let end = self.offset();
+                            return Err(format!("invalid repeat count: `{}`", self.between(at, end)));
+                        }
+                        self.note_repeat(total);
+                        repeated
                     }
                     None => {
                         self.literal('{');
@@ -143,7 +154,7 @@ impl<'s> Translator<'s> {
                 "missing argument to repetition operator: `{}`",
                 self.between(at, end)
             )),
-            Last::Atom => Ok(Last::Repeat(at)),
+            Last::Atom | Last::Group(_) => Ok(Last::Repeat(at)),
             Last::Repeat(from) => Err(format!(
                 "invalid nested repetition operator: `{}`",
                 self.between(from, end)
@@ -151,8 +162,15 @@ impl<'s> Translator<'s> {
         }
     }
 
-    /// `{n}`, `{n,}` or `{n,m}`; anything else in braces is literal.
-    fn counted(&mut self, at: usize) -> Result<Option<String>, String> {
+    /// Remembers the largest repeat count of the group around.
+    fn note_repeat(&mut self, count: u32) {
+        if let Some(group) = self.groups.last_mut() {
+            *group = (*group).max(count);
+        }
+    }
+
+    /// `{n}`, `{n,}` or `{n,m}` and how often it may repeat at least; anything else in braces is literal.
+    fn counted(&mut self, at: usize) -> Result<Option<(String, u32)>, String> {
         let rest = self.rest();
         let Some(close) = rest.find('}') else {
             return Ok(None);
@@ -185,7 +203,7 @@ impl<'s> Translator<'s> {
         }
         self.skip(body);
         self.chars.next();
-        Ok(Some(format!("{{{body}}}")))
+        Ok(Some((format!("{{{body}}}"), max.unwrap_or(min))))
     }
 
     fn group(&mut self, at: usize) -> Result<Last, String> {
@@ -194,7 +212,7 @@ impl<'s> Translator<'s> {
         }
         let rest = self.rest();
         if !rest.starts_with('?') {
-            self.groups.push(());
+            self.groups.push(1);
             self.out.push('(');
             return Ok(Last::Nothing);
         }
@@ -215,18 +233,16 @@ impl<'s> Translator<'s> {
                     self.between(at, at + close + 2)
                 ));
             }
-            if self.names.contains(&name) {
-                return Err(format!("duplicate capture group name: `{name}`"));
-            }
+            // The regex crate wants names to be unique and to begin with a letter.
+            let usable = !self.names.contains(&name) && !name.starts_with(|c: char| c.is_ascii_digit());
             self.names.push(name);
             let head = rest.get(..=close).unwrap_or_default();
             self.skip(head);
-            self.groups.push(());
-            // A name may begin with a digit in Go only; the regex crate wants a letter.
-            if name.starts_with(|c: char| c.is_ascii_digit()) {
-                self.out.push('(');
-            } else {
+            self.groups.push(1);
+            if usable {
                 self.out.push_str(&format!("(?P<{name}>"));
+            } else {
+                self.out.push('(');
             }
             return Ok(Last::Nothing);
         }
@@ -243,7 +259,10 @@ impl<'s> Translator<'s> {
             let next = self.chars.next();
             let end = self.offset();
             let Some((_, c)) = next else {
-                return Err(format!("missing closing ): `{}`", self.source));
+                return Err(format!(
+                    "invalid or unsupported Perl syntax: `{}`",
+                    self.between(at, end)
+                ));
             };
             match c {
                 'i' | 'm' | 's' | 'U' => {
@@ -258,7 +277,7 @@ impl<'s> Translator<'s> {
                 ':' | ')' if !negated || seen_flag => {
                     text.push(c);
                     if c == ':' {
-                        self.groups.push(());
+                        self.groups.push(1);
                         self.out.push_str(&text);
                         return Ok(Last::Nothing);
                     }
@@ -421,34 +440,33 @@ impl<'s> Translator<'s> {
         })
     }
 
+    /// `\xFF` or `\x{10FFFF}`; what has been read when it goes wrong is part of the error.
     fn hex_escape(&mut self, at: usize) -> Result<char, String> {
-        let rest = self.rest();
-        let (digits, length) = match rest.strip_prefix('{') {
-            Some(body) => match body.split_once('}') {
-                Some((digits, _)) => (digits, digits.len() + 2),
-                None => ("", 0),
-            },
-            None => (rest.get(..2).unwrap_or_default(), 2),
-        };
-        let valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let c = u32::from_str_radix(digits, 16)
-            .ok()
-            .filter(|_| valid)
-            .and_then(char::from_u32);
-        match c {
-            Some(c) => {
-                let text = rest.get(..length).unwrap_or_default();
-                self.skip(text);
-                Ok(c)
+        let mut code = None;
+        if self.peek() == Some('{') {
+            self.chars.next();
+            let mut value = 0;
+            let mut digits = 0;
+            while let Some((_, c)) = self.chars.next() {
+                if c == '}' {
+                    code = (digits > 0).then_some(value);
+                    break;
+                }
+                let Some(digit) = c.to_digit(16) else { break };
+                value = value * 16 + digit;
+                digits += 1;
+                if value > u32::from(char::MAX) {
+                    break;
+                }
             }
-            None => {
-                let shown: String = rest.chars().take(1).collect();
-                Err(format!(
-                    "invalid escape sequence: `{}{shown}`",
-                    self.between(at, at + 2)
-                ))
-            }
+        } else {
+            let mut digit = || self.chars.next().and_then(|(_, c)| c.to_digit(16));
+            let (high, low) = (digit(), digit());
+            code = high.zip(low).map(|(high, low)| high * 16 + low);
         }
+        let end = self.offset();
+        code.and_then(char::from_u32)
+            .ok_or_else(|| format!("invalid escape sequence: `{}`", self.between(at, end)))
     }
 
     /// `[…]`; the opening bracket has been read.

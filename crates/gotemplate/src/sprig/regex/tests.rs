@@ -1,1 +1,0 @@
-//! Against the Go regexp package.
