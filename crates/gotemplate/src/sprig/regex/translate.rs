@@ -445,17 +445,16 @@ impl<'s> Translator<'s> {
         let mut code = None;
         if self.peek() == Some('{') {
             self.chars.next();
-            let mut value = 0;
-            let mut digits = 0;
-            while let Some((_, c)) = self.chars.next() {
+            let mut value = None;
+            for (_, c) in self.chars.by_ref() {
                 if c == '}' {
-                    code = (digits > 0).then_some(value);
+                    code = value;
                     break;
                 }
                 let Some(digit) = c.to_digit(16) else { break };
-                value = value * 16 + digit;
-                digits += 1;
-                if value > u32::from(char::MAX) {
+                let next = value.unwrap_or(0) * 16 + digit;
+                value = Some(next);
+                if next > u32::from(char::MAX) {
                     break;
                 }
             }
