@@ -60,7 +60,7 @@ impl Answer {
         Self::Json {
             code: error.code,
             body: error.to_value().to_string(),
-            warnings: Vec::new(),
+            warnings: error.warnings.clone(),
         }
     }
 }
@@ -227,12 +227,17 @@ impl ApiRequest {
             name => {
                 let version = endpoint.version();
                 let found = version.and_then(|version| version.subresource(name));
-                Some(found.ok_or_else(ApiError::no_such_resource)?.verbs.clone())
+                // A custom kind that has no such subresource says so as if the object were missing.
+                let custom = endpoint.resource.is_custom() && ["status", "scale"].contains(&name);
+                let missing =
+                    || if custom { endpoint.not_found(&path.name) } else { ApiError::no_such_resource() };
+                Some(found.ok_or_else(missing)?.verbs.clone())
             }
         };
         let verb_known = allowed.unwrap_or_default().iter().any(|known| known == verb);
         // An update of a subresource that creates something (eviction, binding, token) is a POST.
-        if !verb_known {
+        let misplaced = verb == "create" && !path.name.is_empty() && path.subresource.is_empty();
+        if !verb_known || misplaced {
             return Err(ApiError::method_not_allowed());
         }
         match (verb, path.subresource.as_str()) {
@@ -334,6 +339,15 @@ impl ApiRequest {
             .map_err(|error| not_handled(endpoint, &error.0))?;
         let mut paths = std::mem::take(&mut decoded.warnings);
         paths.extend(duplicates.into_iter().map(|path| format!("\u{0}{path}")));
+        if paths.len() > 1 {
+            // Unknown fields are named in the order of the request.
+            let order = body::field_order(&self.body);
+            paths.sort_by_key(|path| {
+                let duplicate = path.strip_prefix('\u{0}');
+                let place = order.iter().position(|known| known == duplicate.unwrap_or(path));
+                (duplicate.is_some(), place)
+            });
+        }
         let warnings = field_warnings(paths);
         match options.validation {
             FieldValidation::Strict if !warnings.is_empty() => {
@@ -537,7 +551,7 @@ impl ApiRequest {
         let body = body::parse(&self.body, "Binding")?;
         let node = crate::json::text(&body.value, &["target", "name"]).to_owned();
         let key = crate::object::Key::new(&path.namespace, &path.name);
-        state.change(&pods, &key, "", "kube-scheduler", |pod| {
+        state.change(&pods, &key, "binding", "kube-scheduler", |pod| {
             crate::json::set(pod, &["spec", "nodeName"], node)
         })?;
         let status =

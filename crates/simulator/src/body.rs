@@ -52,9 +52,20 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Body, serde_json::Error> {
     })
 }
 
+/// Paths of all fields in the order of the text.
+pub(crate) fn field_order(bytes: &[u8]) -> Vec<String> {
+    let found = Found { order: Some(RefCell::default()), ..Found::default() };
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    // What cannot be read has no order.
+    let _ = Reader { found: &found, path: String::new() }.deserialize(&mut reader);
+    found.order.map(RefCell::into_inner).unwrap_or_default()
+}
+
 #[derive(Default)]
 struct Found {
     duplicates: RefCell<Vec<String>>,
+    /// All paths, where somebody wants them.
+    order: Option<RefCell<Vec<String>>>,
 }
 
 struct Reader<'a> {
@@ -127,6 +138,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
             } else {
                 format!("{}.{name}", self.path)
             };
+            if let Some(order) = &self.found.order {
+                order.borrow_mut().push(path.clone());
+            }
             let value = access.next_value_seed(Reader {
                 found: self.found,
                 path: path.clone(),

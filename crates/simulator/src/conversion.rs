@@ -76,6 +76,12 @@ fn autoscaler_to_v2(value: &mut Value) {
 }
 
 fn autoscaler_to_v1(value: &mut Value) {
+    if value.get("status").is_some() {
+        // Version 1 always prints these.
+        for count in ["currentReplicas", "desiredReplicas"] {
+            crate::json::set_missing(value, &["status", count], 0);
+        }
+    }
     for (part, old, list, inner) in [
         ("spec", "targetCPUUtilizationPercentage", "metrics", "target"),
         (

@@ -1,6 +1,8 @@
 //! Custom resource definitions: from their spec to a resource that can be served.
 
+use base64::Engine as _;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::json::{at, items, set, text};
 use crate::object::{Key, Object};
@@ -111,7 +113,7 @@ fn parse(object: &Value, id: ResourceId) -> Resource {
         .iter()
         .map(|version| {
             let storage = version.get("storage").and_then(Value::as_bool).unwrap_or(false);
-            (storage, parse_version(version, &kind))
+            (storage, parse_version(version, group, &kind))
         })
         .collect();
     versions.sort_by_key(|(_, version)| version_priority(&version.name));
@@ -131,7 +133,15 @@ fn parse(object: &Value, id: ResourceId) -> Resource {
     }
 }
 
-fn parse_version(version: &Value, kind: &str) -> Version {
+/// Changes when objects are stored in another version.
+fn storage_hash(group: &str, version: &str, kind: &str) -> String {
+    let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
+    base64::engine::general_purpose::STANDARD.encode(digest.get(..8).unwrap_or_default())
+}
+
+fn parse_version(version: &Value, group: &str, kind: &str) -> Version {
+    let name = text(version, &["name"]).to_owned();
+    let storage_hash = storage_hash(group, &name, kind);
     let open_api = at(version, &["schema", "openAPIV3Schema"])
         .cloned()
         .unwrap_or_else(|| json!({"type": "object"}));
@@ -176,7 +186,7 @@ fn parse_version(version: &Value, kind: &str) -> Version {
     let selectable = items(version, &["selectableFields"]).iter();
     let selectable = selectable.map(|field| text(field, &["jsonPath"]).trim_start_matches('.').to_owned());
     Version {
-        name: text(version, &["name"]).to_owned(),
+        name,
         served: version.get("served").and_then(Value::as_bool).unwrap_or(false),
         verbs: owned(&[
             "delete",
@@ -188,7 +198,7 @@ fn parse_version(version: &Value, kind: &str) -> Version {
             "update",
             "watch",
         ]),
-        storage_hash: String::new(),
+        storage_hash,
         subresources,
         schema: schema.into(),
         ty: Some(ty),

@@ -172,11 +172,8 @@ fn stateful_set(object: &mut Value) {
     set_empty(object, &["spec", "updateStrategy", "type"], "RollingUpdate");
     let rolling = text(object, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
     if rolling && (fresh || at(object, &["spec", "updateStrategy", "rollingUpdate"]).is_some()) {
-        set_missing(
-            object,
-            &["spec", "updateStrategy", "rollingUpdate", "partition"],
-            0,
-        );
+        set_missing(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], 0);
+        set_missing(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], 1);
     }
     set_empty(
         object,

@@ -170,6 +170,7 @@ fn merge_list(schema: &Schema, ty: TypeRef, field: Option<&Field>, slot: &mut Va
         }
         return;
     };
+    let before = items.clone();
     for change in changes {
         let Some(wanted) = change.get(key) else { continue };
         let position = items
@@ -187,6 +188,35 @@ fn merge_list(schema: &Schema, ty: TypeRef, field: Option<&Field>, slot: &mut Va
                 items.push(item);
             }
         }
+    }
+    let order: Vec<Value> = changes.to_vec();
+    order_merged(items, &before, &order, key);
+}
+
+/// Orders a merged list: items of the patch in its order, others in theirs, and a new item before what it was not
+/// compared with.
+fn order_merged(items: &mut Vec<Value>, before: &[Value], order: &[Value], key: &str) {
+    let same = |a: &Value, b: &Value| match (a.get(key), b.get(key)) {
+        (Some(a), Some(b)) => same_value(a, b),
+        _ => false,
+    };
+    let in_patch = |item: &Value| order.iter().position(|wanted| same(item, wanted));
+    let was = |item: &Value| before.iter().position(|known| same(item, known));
+    let (mut patched, mut others): (Vec<Value>, Vec<Value>) =
+        items.drain(..).partition(|item| in_patch(item).is_some());
+    patched.sort_by_key(in_patch);
+    others.sort_by_key(was);
+    let (mut patched, mut others) = (patched.into_iter().peekable(), others.into_iter().peekable());
+    loop {
+        let other_first = match (others.peek(), patched.peek()) {
+            (None, None) => return,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(other), Some(patched)) => {
+                matches!((was(other), was(patched)), (Some(other), Some(patched)) if other < patched)
+            }
+        };
+        items.extend(if other_first { others.next() } else { patched.next() });
     }
 }
 
@@ -243,7 +273,7 @@ mod tests {
             {"name": "b", "$patch": "delete"}, {"name": "c"}
         ]));
         let expected = containers(json!([
-            {"name": "a", "image": "2", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
+            {"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]},
             {"name": "c"}
         ]));
         assert_eq!(strategic(live, patch), expected);

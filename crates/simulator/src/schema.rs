@@ -110,6 +110,8 @@ pub(crate) struct MapType {
     pub(crate) element: Option<TypeRef>,
     /// Replaced as one.
     pub(crate) atomic: bool,
+    /// The name of the Go struct, for errors.
+    pub(crate) go_name: Box<str>,
 }
 
 impl MapType {

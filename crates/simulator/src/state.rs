@@ -112,6 +112,9 @@ impl Endpoint {
     }
 }
 
+/// Counts the changes of a daemon set's template, for clients of an API that is long gone.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 impl State {
     pub(crate) fn now(&self) -> Timestamp {
         self.environment.clock.now()
@@ -151,6 +154,8 @@ impl State {
             return Err(Mismatch("no such version".into()));
         };
         let mut report = Report::default();
+        // An empty list here is a wish to forget all managers, not an empty field.
+        let forget = value.pointer("/metadata/managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty);
         if let Value::Object(object) = &mut value {
             object.insert("apiVersion".into(), endpoint.api_version().into());
             object.insert("kind".into(), resource.kind.as_str().into());
@@ -173,10 +178,14 @@ impl State {
                 .drain(..)
                 .map(|path| format!("metadata.{path}"))
                 .collect::<Vec<_>>();
+            whole_numbers(&mut value);
             custom.structural.fill(&mut value);
             let mut warnings = unknown;
             warnings.extend(custom.structural.prune(&mut value));
             crate::json::set(&mut value, &["metadata"], metadata);
+            if forget {
+                crate::json::set(&mut value, &["metadata", "managedFields"], Value::Array(Vec::new()));
+            }
             return Ok(Decoded { value, warnings });
         }
         if resource.is("", "Secret") {
@@ -186,10 +195,21 @@ impl State {
         let ty = version.ty.unwrap_or(crate::schema::DEDUCED);
         let mut value = normalise(&version.schema, ty.into(), &resource.kind, &value, &mut report)?;
         crate::defaults::fill(resource, &version.name, &mut value);
-        Ok(Decoded {
-            value,
-            warnings: report.unknown,
-        })
+        if forget {
+            crate::json::set(&mut value, &["metadata", "managedFields"], Value::Array(Vec::new()));
+        }
+        Ok(Decoded { value, warnings: report.unknown })
+    }
+
+    /// What a kind looks like before anything is in it.
+    fn blank(&self, endpoint: &Endpoint) -> Value {
+        let Some(version) = endpoint.version().filter(|version| version.custom.is_none()) else {
+            return Value::Object(Map::new());
+        };
+        let ty = version.ty.unwrap_or(crate::schema::DEDUCED);
+        let nothing = Value::Object(Map::new());
+        let kind = &endpoint.resource.kind;
+        normalise(&version.schema, ty.into(), kind, &nothing, &mut Report::default()).unwrap_or(nothing)
     }
 
     /// The kept form of a value in the request's version.
@@ -245,6 +265,23 @@ impl State {
             self.definition_written(object, removed);
         }
         self.work.written(resource, object, removed);
+    }
+}
+
+/// Go prints a float without a fraction as a whole number.
+fn whole_numbers(value: &mut Value) {
+    /// Beyond this a float has no exact whole numbers.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < EXACT) {
+                let whole = float as i64;
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(object) => object.values_mut().for_each(whole_numbers),
+        _ => {}
     }
 }
 

@@ -86,6 +86,8 @@ pub(crate) struct ApiError {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Details>,
+    /// Texts for Warning headers, which an error answer carries too.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A group and a resource or kind in it, as errors name them: `deployments.apps`, `configmaps`.
@@ -104,7 +106,12 @@ impl ApiError {
             reason,
             message: message.into(),
             details: None,
+            warnings: Vec::new(),
         }
+    }
+
+    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     fn about(mut self, name: &str, group: &str, kind: &str) -> Self {
@@ -312,6 +319,14 @@ impl ApiError {
         Self::new(500, "", message)
     }
 
+    /// An internal error that the API server words itself.
+    pub(crate) fn internal_error(text: &str) -> Self {
+        let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {text}"));
+        let cause = Cause { reason: "", message: text.to_owned(), field: String::new() };
+        error.details = Some(Details { causes: vec![cause], ..Details::default() });
+        error
+    }
+
     /// Seconds for the Retry-After header.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         self.details
@@ -345,7 +360,9 @@ impl ApiError {
             if !details.causes.is_empty() {
                 let causes = details.causes.iter().map(|cause| {
                     let mut object = Map::new();
-                    object.insert("reason".into(), cause.reason.into());
+                    if !cause.reason.is_empty() {
+                        object.insert("reason".into(), cause.reason.into());
+                    }
                     object.insert("message".into(), cause.message.as_str().into());
                     if !cause.field.is_empty() {
                         object.insert("field".into(), cause.field.as_str().into());

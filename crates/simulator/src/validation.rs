@@ -138,6 +138,11 @@ fn service(object: &Value, causes: &mut Vec<Cause>) {
             );
             causes.push(cause);
         }
+        let target = crate::json::number(port, &["targetPort"]);
+        if let Some(target) = target.filter(|target| !(1..=65_535).contains(target)) {
+            let field = format!("{field}.targetPort");
+            causes.push(Cause::invalid(&field, &target.to_string(), "must be between 1 and 65535, inclusive"));
+        }
         let name = text(port, &["name"]);
         if ports.len() > 1 && name.is_empty() {
             causes.push(Cause::required(&format!("{field}.name"), ""));

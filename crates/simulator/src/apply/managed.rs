@@ -174,6 +174,9 @@ pub(crate) struct FieldManager<'a> {
     pub(crate) reset: &'a ResetFields,
     /// Seconds since 1970.
     pub(crate) now: i64,
+    /// What the server takes for an object before it is created: structs that Go always has are there already, and
+    /// nobody comes to own them.
+    pub(crate) blank: &'a Value,
 }
 
 /// Fields that belong to the server or to the object's identity, never to a manager.
@@ -222,8 +225,7 @@ impl FieldManager<'_> {
         if managed.owners.is_empty() && live.is_some() {
             return managed;
         }
-        let nothing = Value::Object(Map::new());
-        let managed = self.track(live.unwrap_or(&nothing), new, managed, name);
+        let managed = self.track(live.unwrap_or(self.blank), new, managed, name);
         cap_updates(managed)
     }
 
@@ -244,7 +246,10 @@ impl FieldManager<'_> {
                     fields: FieldSet::new(),
                 });
                 owned.fields = owned.fields.union(&claimed_fields);
-                times.insert(id, self.now);
+                // A real server keeps no time for those who scale.
+                if self.subresource != "scale" {
+                    times.insert(id, self.now);
+                }
             }
         }
         Managed { owners, times }
@@ -260,8 +265,7 @@ impl FieldManager<'_> {
         name: &str,
         force: bool,
     ) -> Result<(Option<Value>, Managed), ApiError> {
-        let nothing = Value::Object(Map::new());
-        let live_value = live.unwrap_or(&nothing);
+        let live_value = live.unwrap_or(self.blank);
         let (schema, ty) = self
             .versions
             .type_in(self.api_version)
@@ -275,7 +279,7 @@ impl FieldManager<'_> {
             )));
         }
         let managed = if managed.owners.is_empty() && live.is_some() {
-            self.track(&nothing, live_value, managed, BEFORE_FIRST_APPLY)
+            self.track(self.blank, live_value, managed, BEFORE_FIRST_APPLY)
         } else {
             managed
         };
@@ -376,26 +380,16 @@ fn list_errors(errors: &[String]) -> String {
 }
 
 /// `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`, as the API server names an object in errors.
-fn object_name(object: &Value) -> String {
-    let text = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let api_version = text("/apiVersion");
-    let api_version = if api_version.contains('/') {
-        api_version.to_owned()
-    } else {
-        format!("/{api_version}")
-    };
-    format!(
-        "{}/{}; {}, Kind={}",
-        text("/metadata/namespace"),
-        text("/metadata/name"),
-        api_version,
-        text("/kind")
-    )
+pub(crate) fn object_name(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let kind = kind_name(text("/apiVersion"), text("/kind"));
+    format!("{}/{}; {kind}", text("/metadata/namespace"), text("/metadata/name"))
+}
+
+/// `GROUP/VERSION, Kind=KIND`; the legacy group is empty.
+pub(crate) fn kind_name(api_version: &str, kind: &str) -> String {
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={kind}")
 }
 
 /// Folds the oldest update entries together until there are few enough.

@@ -141,7 +141,7 @@ impl State {
         let Some(endpoint) = self.endpoint("", "pods") else {
             return Ok(());
         };
-        self.change(&endpoint, key, "", "kube-scheduler", |pod| {
+        self.change(&endpoint, key, "binding", "kube-scheduler", |pod| {
             set(pod, &["spec", "nodeName"], node)
         })?;
         self.set_pod_status(key, |pod, now| {

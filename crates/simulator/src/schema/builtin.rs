@@ -67,6 +67,7 @@ fn load_types(wanted: impl Fn(&str) -> bool) -> Schema {
                 let id = schema.named(name);
                 let map = MapType {
                     atomic: rest.contains(&"atomic"),
+                    go_name: name.rsplit('.').next().unwrap_or_default().into(),
                     element: rest.contains(&"free").then_some(DEDUCED.into()),
                     ..MapType::default()
                 };

@@ -31,8 +31,7 @@ pub(crate) fn normalise(
     let mut walk = Walk {
         schema,
         report,
-        struct_name: kind.to_owned(),
-        path: Vec::new(),
+        struct_name: kind.into(), path: Vec::new(),
     };
     walk.value(ty, value)
 }
@@ -45,7 +44,8 @@ enum Step {
 struct Walk<'a> {
     schema: &'a Schema,
     report: &'a mut Report,
-    struct_name: String,
+    /// The Go struct that holds the field being read.
+    struct_name: Box<str>,
     path: Vec<Step>,
 }
 
@@ -163,6 +163,7 @@ impl Walk<'_> {
             }
         }
         let mut out = Map::new();
+        let outer = (!map.go_name.is_empty()).then(|| std::mem::replace(&mut self.struct_name, map.go_name.clone()));
         for (name, field) in &map.fields {
             self.path.push(Step::Field(name.to_string()));
             let given = match object.get(name.as_ref()).filter(|value| !value.is_null()) {
@@ -178,6 +179,9 @@ impl Walk<'_> {
                 out.insert(name.to_string(), value);
             }
             self.path.pop();
+        }
+        if let Some(outer) = outer {
+            self.struct_name = outer;
         }
         Ok(Value::Object(out))
     }
@@ -195,6 +199,11 @@ impl Walk<'_> {
             let dropped = !field.pointer
                 && ((field.omit_empty && !is_struct && !is_value_struct && is_zero(&value))
                     || (field.omit_zero && is_zero(&value)));
+            // A list that is always printed comes back from storage as null when it is empty.
+            let value = match &value {
+                Value::Array(items) if items.is_empty() && !field.pointer && !field.omit_empty => Value::Null,
+                _ => value,
+            };
             return Ok((!dropped).then_some(value));
         }
         if field.pointer || field.omit_zero {

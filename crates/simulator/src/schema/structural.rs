@@ -182,11 +182,7 @@ impl Structural {
                 None if preserve || own.properties.is_empty() => Some(DEDUCED.into()),
                 None => None,
             };
-            MapType {
-                fields,
-                element,
-                atomic: own.atomic_map,
-            }
+            MapType { fields, element, atomic: own.atomic_map, ..MapType::default() }
         };
         let atom = match self.json_type {
             Some(JsonType::Object) => Atom {
@@ -387,20 +383,15 @@ impl Structural {
             Value::String(text) => {
                 let length = text.chars().count() as u64;
                 let quoted = value.to_string();
+                // The first rule that is broken is the only one named.
                 if let Some(least) = self.min_length.filter(|least| length < *least) {
-                    invalid(
-                        &quoted,
-                        format!("{path} in body should be at least {least} chars long"),
-                    );
-                }
-                if let Some(most) = self.max_length.filter(|most| length > *most) {
+                    invalid(&quoted, format!("{path} in body should be at least {least} chars long"));
+                } else if let Some(most) = self.max_length.filter(|most| length > *most) {
                     causes.push(Cause {
                         reason: "FieldValueTooLong",
                         message: format!("Too long: may not be more than {most} bytes"),
                         field: path.to_owned(),
-                    });
-                }
-                if let Some((pattern, Some(regex))) = &self.pattern
+                    });} else if let Some((pattern, Some(regex))) = &self.pattern
                     && !regex.is_match(text)
                 {
                     causes.push(Cause::invalid(

@@ -22,6 +22,19 @@ impl State {
         managed: Option<Managed>,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
+        let warnings = decoded.warnings.clone();
+        let created = self.create_decoded(endpoint, namespace, decoded, managed, options);
+        created.map_err(|error| error.with_warnings(warnings))
+    }
+
+    fn create_decoded(
+        &mut self,
+        endpoint: &Endpoint,
+        namespace: &str,
+        decoded: Decoded,
+        managed: Option<Managed>,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
         let resource = endpoint.resource.clone();
         let Decoded { mut value, warnings } = decoded;
         set_missing(&mut value, &["metadata"], Value::Object(Map::new()));
@@ -46,6 +59,7 @@ impl State {
                     subresource: "",
                     reset: &resource.reset_fields(""),
                     now: self.now_seconds(),
+                    blank: &self.blank(endpoint),
                 };
                 let before = Managed::for_update(None, &value, false);
                 remove(&mut value, &["metadata", "managedFields"]);
@@ -148,9 +162,11 @@ impl State {
                 let account = text(value, &["spec", "serviceAccountName"]).to_owned();
                 set(value, &["spec", "serviceAccount"], account);
                 set_missing(value, &["spec", "priority"], 0);
+                tolerate_short_outages(value);
                 set_missing(value, &["spec", "preemptionPolicy"], "PreemptLowerPriority");
             }
             ("batch", "Job") => label_job(value),
+            ("apps", "DaemonSet") => set(value, &["metadata", "annotations", super::TEMPLATE_GENERATION], "1"),
             _ => {}
         }
         Ok(())
@@ -186,6 +202,17 @@ fn label_job(job: &mut Value) {
         &["spec", "selector"],
         json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
     );
+}
+
+/// Pods stay for five minutes on a node that has gone away, unless they say otherwise.
+fn tolerate_short_outages(pod: &mut Value) {
+    let mut tolerations = items(pod, &["spec", "tolerations"]).to_vec();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        if !tolerations.iter().any(|known| text(known, &["key"]) == key) {
+            tolerations.push(json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}));
+        }
+    }
+    set(pod, &["spec", "tolerations"], tolerations);
 }
 
 fn qos_class(pod: &Value) -> &'static str {

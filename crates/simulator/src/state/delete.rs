@@ -44,11 +44,11 @@ impl DeleteOptions {
             (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
             (Some(other), _) => {
                 let shown = Value::from(other).to_string();
-                let cause = crate::status::Cause::not_supported(
-                    "propagationPolicy",
-                    &shown,
-                    &["Background", "Foreground", "Orphan"],
+                let message = format!(
+                    "Unsupported value: {shown}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
                 );
+                let field = "propagationPolicy".to_owned();
+                let cause = crate::status::Cause { reason: "FieldValueNotSupported", message, field };
                 return Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", vec![cause]));
             }
         };

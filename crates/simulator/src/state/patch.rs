@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Endpoint, State, Written, check_identity};
-use crate::apply::managed::{FieldManager, Managed};
+use crate::apply::managed::{FieldManager, Managed, kind_name, object_name};
 use crate::body::Body;
 use crate::json::{at, remove, set, text};
 use crate::object::{Key, Object};
@@ -49,6 +49,7 @@ impl State {
                 "the name of the object ({given}) does not match the name on the URL ({name})"
             )));
         }
+        check_uid(endpoint, &live, &patched)?;
         let refused = |patched: &Value, error: &str| {
             let shown = Value::from(patched.to_string()).to_string();
             ApiError::invalid("", "", "", vec![Cause::invalid("patch", &shown, error)])
@@ -102,6 +103,7 @@ impl State {
             return Err(endpoint.not_found(name));
         }
         if let Some(live) = &live {
+            check_uid(endpoint, live, &config)?;
             check_identity(endpoint, live, &config)?;
         }
         let live_value = live.as_ref().map(|live| endpoint.read(live));
@@ -124,6 +126,7 @@ impl State {
             subresource,
             reset: &resource.reset_fields(subresource),
             now: self.now_seconds(),
+            blank: &self.blank(endpoint),
         };
         let (merged, managed) = manager.apply(
             plain_live.as_ref(),
@@ -133,9 +136,14 @@ impl State {
             options.force,
         )?;
         let new = merged.or(plain_live).unwrap_or_else(|| config.clone());
-        let mut decoded = self
-            .decode(endpoint, new)
-            .map_err(|Mismatch(error)| not_handled(endpoint, &error))?;
+        let mut decoded = self.decode(endpoint, new).map_err(|Mismatch(error)| {
+            ApiError::internal(format!(
+                "failed to convert new object ({}) to proper version: unable to convert unstructured object to {}: error \
+                 decoding from json: {error}",
+                object_name(&config),
+                kind_name(text(&config, &["apiVersion"]), &resource.kind)
+            ))
+        })?;
         decoded.warnings = if options.validation == FieldValidation::Warn {
             field_warnings(
                 body.duplicates
@@ -166,25 +174,13 @@ impl State {
         let api_version = text(config, &["apiVersion"]).to_owned();
         let kind = text(config, &["kind"]).to_owned();
         if api_version.is_empty() || kind.is_empty() {
-            let group_version = if api_version.contains('/') {
-                api_version.clone()
-            } else {
-                format!("/{api_version}")
-            };
-            let group_version = group_version.replacen('/', "/", 1);
-            return Err(ApiError::bad_request(format!(
-                "invalid object type: {group_version}, Kind={kind}"
-            )));
+            let kind = kind_name(&api_version, &kind);
+            return Err(ApiError::bad_request(format!("invalid object type: {kind}")));
         }
-        if kind != endpoint.resource.kind {
-            return Err(ApiError::bad_request(format!(
-                "invalid object type: {}, Kind={kind}",
-                if api_version.contains('/') {
-                    api_version
-                } else {
-                    format!("/{api_version}")
-                }
-            )));
+        let (group, _) = api_version.split_once('/').unwrap_or(("", &api_version));
+        if kind != endpoint.resource.kind || group != endpoint.resource.group {
+            let kind = kind_name(&api_version, &kind);
+            return Err(ApiError::bad_request(format!("invalid object type: {kind}")));
         }
         if api_version != endpoint.api_version() {
             return Err(ApiError::bad_request(format!(
@@ -239,6 +235,18 @@ impl State {
         self.replace(endpoint, &live, subresource, decoded, None, &options)
             .map(|written| written.object)
     }
+}
+
+/// A patch may not change the uid.
+fn check_uid(endpoint: &Endpoint, live: &Object, new: &Value) -> Result<(), ApiError> {
+    let uid = text(new, &["metadata", "uid"]);
+    if uid.is_empty() || uid == live.uid.to_string() {
+        return Ok(());
+    }
+    let shown = Value::from(uid).to_string();
+    let cause = Cause::invalid("metadata.uid", &shown, "field is immutable");
+    let resource = &endpoint.resource;
+    Err(ApiError::invalid(&resource.group, &resource.kind, &live.key.name, vec![cause]))
 }
 
 /// `KIND in version "V" cannot be handled as a KIND: …`

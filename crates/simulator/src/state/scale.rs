@@ -49,9 +49,7 @@ impl State {
                 "the spec replicas field \".{}\" does not exist",
                 spec_path.join(".")
             );
-            let mut error = ApiError::internal(format!("Internal error occurred: {text}"));
-            error.reason = "InternalError";
-            return Err(error);
+            return Err(ApiError::internal_error(&text));
         }
         let mut scale = json!({
             "kind": "Scale",

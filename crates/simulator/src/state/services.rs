@@ -85,8 +85,12 @@ impl State {
         if items(service, &["spec", "clusterIPs"]).len() < 2 {
             set(service, &["spec", "clusterIPs"], json!([address]));
         }
-        set_missing(service, &["spec", "ipFamilies"], json!(["IPv4"]));
-        set_missing(service, &["spec", "ipFamilyPolicy"], "SingleStack");
+        // A headless service that selects nothing may point anywhere.
+        let anywhere = address == "None" && at(service, &["spec", "selector"]).is_none();
+        let (families, policy) =
+            if anywhere { (json!(["IPv4", "IPv6"]), "RequireDualStack") } else { (json!(["IPv4"]), "SingleStack") };
+        set_missing(service, &["spec", "ipFamilies"], families);
+        set_missing(service, &["spec", "ipFamilyPolicy"], policy);
         self.allocate_node_ports(&kind, service, dry_run);
         Ok(())
     }

@@ -49,6 +49,20 @@ impl State {
         managed: Option<Managed>,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
+        let warnings = decoded.warnings.clone();
+        let replaced = self.replace_decoded(endpoint, live, subresource, decoded, managed, options);
+        replaced.map_err(|error| error.with_warnings(warnings))
+    }
+
+    fn replace_decoded(
+        &mut self,
+        endpoint: &Endpoint,
+        live: &Arc<Object>,
+        subresource: &str,
+        decoded: Decoded,
+        managed: Option<Managed>,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
         let resource = endpoint.resource.clone();
         let Decoded {
             value: mut new,
@@ -59,6 +73,10 @@ impl State {
         keep_server_metadata(&live_value, &mut new);
         let managed = match managed {
             Some(managed) => managed,
+            // A custom kind's scale is not tracked.
+            None if subresource == "scale" && resource.is_custom() => {
+                Managed::for_update(Some(&live_value), &new, true)
+            }
             None => {
                 let manager = FieldManager {
                     versions: resource.as_ref(),
@@ -66,6 +84,7 @@ impl State {
                     subresource,
                     reset: &resource.reset_fields(subresource),
                     now: self.now_seconds(),
+                    blank: &self.blank(endpoint),
                 };
                 let before = Managed::for_update(Some(&live_value), &new, !subresource.is_empty());
                 let mut plain_live = live_value.clone();
@@ -79,8 +98,17 @@ impl State {
         if resource.is("", "Service") {
             self.allocate_service(Some(&live_value), &mut new, options.dry_run)?;
         }
-        next_generation(&resource, &live_value, &mut new);
-        let mut causes = crate::validation::update(&resource, &live_value, &new);
+        if resource.is("apps", "DaemonSet") {
+            count_template(&live_value, &mut new);
+        }
+        if subresource != "status" {
+            next_generation(&resource, &live_value, &mut new);
+        }
+        let mut causes = match subresource {
+            // The scheduler sets what nobody else may change.
+            "binding" => Vec::new(),
+            _ => crate::validation::update(&resource, &live_value, &new),
+        };
         if let Some(custom) = endpoint.version().and_then(|version| version.custom.as_ref()) {
             causes.extend(custom.structural.validate(&new));
         }
@@ -118,10 +146,12 @@ impl State {
             });
         }
         let finished = object.deleting && !object.finalized && !self.has_other_finalizers(endpoint, &new);
-        let object = self.put(&resource, object);
         if finished {
+            // The last finalizer is gone: the object is removed, not written once more.
             self.remove(&resource, &object.key);
+            return Ok(Written { object: Arc::new(object), created: false, warnings });
         }
+        let object = self.put(&resource, object);
         Ok(Written {
             object,
             created: false,
@@ -182,6 +212,14 @@ fn restrict_to_endpoint(endpoint: &Endpoint, subresource: &str, live: &Value, ne
         }
         _ => {}
     }
+}
+
+/// Raises the count of template changes.
+fn count_template(live: &Value, new: &mut Value) {
+    let before: i64 = text(live, &["metadata", "annotations", super::TEMPLATE_GENERATION]).parse().unwrap_or(1);
+    let changed = at(live, &["spec", "template"]) != at(new, &["spec", "template"]);
+    let count = if changed { before + 1 } else { before };
+    set(new, &["metadata", "annotations", super::TEMPLATE_GENERATION], count.to_string());
 }
 
 fn copy(from: &Value, to: &mut Value, path: &[&str]) {

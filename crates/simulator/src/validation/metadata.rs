@@ -12,9 +12,6 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
      and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const DNS_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-     validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
      an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
      '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -62,7 +59,6 @@ fn is_label_value(value: &str) -> bool {
 enum NameRule {
     Subdomain,
     Label,
-    Dns1035,
     /// Anything that may stand in a path.
     Path,
 }
@@ -70,8 +66,7 @@ enum NameRule {
 fn name_rule(resource: &Resource) -> NameRule {
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("rbac.authorization.k8s.io", _) => NameRule::Path,
-        ("", "Service") => NameRule::Dns1035,
-        ("", "Namespace") => NameRule::Label,
+        ("", "Namespace" | "Service") => NameRule::Label,
         _ => NameRule::Subdomain,
     }
 }
@@ -90,15 +85,12 @@ pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
     let shown = Value::from(name).to_string();
     let mut invalid = |detail: &str| causes.push(Cause::invalid("metadata.name", &shown, detail));
     let limit = match name_rule(resource) {
-        NameRule::Label | NameRule::Dns1035 => 63,
+        NameRule::Label => 63,
         NameRule::Subdomain | NameRule::Path => 253,
     };
     match name_rule(resource) {
         NameRule::Subdomain if !is_subdomain(name) => invalid(SUBDOMAIN),
         NameRule::Label if !is_dns_label(name) => invalid(LABEL),
-        NameRule::Dns1035 if !(is_dns_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase())) => {
-            invalid(DNS_1035);
-        }
         NameRule::Path if name == "." || name == ".." => invalid(&format!("may not be '{name}'")),
         NameRule::Path if name.contains('/') => invalid("may not contain '/'"),
         NameRule::Path if name.contains('%') => invalid("may not contain '%'"),

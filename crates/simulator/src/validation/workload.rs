@@ -42,6 +42,13 @@ pub(super) fn check(object: &Value, causes: &mut Vec<Cause>) {
             "`selector` does not match template `labels`",
         ));
     }
+    let recreate = text(object, &["spec", "strategy", "type"]) == "Recreate";
+    if recreate && at(object, &["spec", "strategy", "rollingUpdate"]).is_some() {
+        causes.push(Cause::forbidden(
+            "spec.strategy.rollingUpdate",
+            "may not be specified when strategy `type` is 'Recreate'",
+        ));
+    }
     let policy = text(object, &["spec", "template", "spec", "restartPolicy"]);
     if !policy.is_empty() && policy != "Always" {
         let shown = Value::from(policy).to_string();
@@ -120,7 +127,9 @@ pub(super) fn check_pod_spec(object: &Value, path: &[&str], field: &str, causes:
             }
             for (position, port) in items(container, &["ports"]).iter().enumerate() {
                 let port = number(port, &["containerPort"]).unwrap_or(0);
-                if !(1..=65_535).contains(&port) {
+                if port == 0 {
+                    causes.push(Cause::required(&format!("{at_field}.ports[{position}].containerPort"), ""));
+                } else if !(1..=65_535).contains(&port) {
                     causes.push(Cause::invalid(
                         &format!("{at_field}.ports[{position}].containerPort"),
                         &port.to_string(),
@@ -203,10 +212,7 @@ pub(super) fn pod_change(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         ] {
             crate::json::remove(&mut spec, &[field]);
         }
-        // The scheduler sets the node once.
-        if text(old, &["spec", "nodeName"]).is_empty() {
-            crate::json::remove(&mut spec, &["nodeName"]);
-        }
+        
         spec
     };
     if strip(old) != strip(new) {

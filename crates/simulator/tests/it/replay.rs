@@ -2,7 +2,9 @@
 //! but for what differs from run to run anyway.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use evenkeel_core::ManualClock;
 use evenkeel_simulator::Options;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -12,7 +14,15 @@ use super::support::{Http, eventually, start_with};
 const RECORDED: &str = include_str!("transcripts/recorded.json");
 
 /// Answers that differ on purpose, by scenario and step, with the reason.
-const KNOWN: &[(&str, usize, &str)] = &[];
+const KNOWN: &[(&str, usize, &str)] = &[
+    ("pod spec variety", 0, "no warnings about the meaning of a pod's fields"),
+    ("job", 1, "a real server writes a job once more on the second apply, with nothing changed"),
+    ("job", 2, "the resource version of the write before"),
+    ("volume claim", 1, "a real server writes a claim once more on the second apply, with nothing changed"),
+    ("pods", 2, "no diff of the specs in the text"),
+    ("errors", 21, "the text holds the whole object in Go's field order, with its resource version"),
+    ("unknown fields", 3, "the text holds the whole object in Go's field order, with its resource version"),
+];
 
 struct Normaliser {
     uuid: Regex,
@@ -80,6 +90,19 @@ impl Normaliser {
     }
 }
 
+/// A real server lists several causes in no particular order.
+fn sort_causes(mut answer: Value) -> Value {
+    let message = answer.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(causes) = answer.pointer_mut("/details/causes").and_then(Value::as_array_mut)
+        && causes.len() > 1
+    {
+        causes.sort_by_key(Value::to_string);
+        let start = message.split(['[', '\n']).next().unwrap_or_default().to_owned();
+        answer["message"] = start.into();
+    }
+    answer
+}
+
 /// Where two values differ, for people.
 fn differences(path: &str, expected: &Value, got: &Value, out: &mut Vec<String>) {
     match (expected, got) {
@@ -106,10 +129,9 @@ fn differences(path: &str, expected: &Value, got: &Value, out: &mut Vec<String>)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_simulator_answers_as_a_real_server() {
-    let options = Options {
-        controllers: false,
-        ..Options::default()
-    };
+    // The recording server needed less than a second for most scenarios: here no time passes at all.
+    let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(500_000)));
+    let options = Options { controllers: false, clock, ..Options::default() };
     let (simulator, cluster) = start_with(options).await;
     let http = Http::new(&simulator, &cluster);
     let normaliser = Normaliser::new();
@@ -166,9 +188,10 @@ async fn the_simulator_answers_as_a_real_server() {
             }
             match step.get("answer") {
                 Some(expected) => {
+                    let expected = &sort_causes(expected.clone());
                     let got =
                         serde_json::from_str(&answer.text.replace(&namespace, "NS")).unwrap_or(Value::Null);
-                    let got = normaliser.value(got, "", &mut versions);
+                    let got = sort_causes(normaliser.value(got, "", &mut versions));
                     differences("", expected, &got, &mut wrong);
                 }
                 None if answer.text != text("text") => wrong.push(format!("got {}", answer.text)),
