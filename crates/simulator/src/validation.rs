@@ -276,9 +276,10 @@ fn immutable_fields(resource: &Resource, old: &Value, new: &Value, causes: &mut 
 }
 
 fn claim_change(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let bound = text(old, &["status", "phase"]) == "Bound";
     let strip = |object: &Value| {
         let mut spec = object.get("spec").cloned().unwrap_or_default();
-        if text(object, &["status", "phase"]) == "Bound" {
+        if bound {
             crate::json::remove(&mut spec, &["resources", "requests"]);
             crate::json::remove(&mut spec, &["volumeAttributesClassName"]);
         }

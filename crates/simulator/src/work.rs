@@ -110,7 +110,7 @@ impl Work {
             self.ready.extend(item);
         }
         if object.owned {
-            self.push_owners(object);
+            self.push_owners(object, removed);
             if !removed {
                 self.push(Item::Owners(resource.id, key.clone()));
             }
@@ -130,8 +130,8 @@ impl Work {
         }
     }
 
-    /// The workload that owns a pod or replica set looks at it.
-    fn push_owners(&mut self, object: &Object) {
+    /// The workload that owns a pod or replica set looks at it; the garbage collector at what went.
+    fn push_owners(&mut self, object: &Object, removed: bool) {
         let references = object.meta_member("ownerReferences").unwrap_or_default();
         for owner in references.as_array().into_iter().flatten() {
             let text = |name: &str| {
@@ -140,6 +140,10 @@ impl Work {
                     .and_then(serde_json::Value::as_str)
                     .unwrap_or_default()
             };
+            // An owner that goes in the foreground may have waited for this one.
+            if let Some(uid) = removed.then(|| Uuid::parse_str(text("uid")).ok()).flatten() {
+                self.push(Item::Dependents(uid));
+            }
             let key = Key {
                 namespace: object.key.namespace.clone(),
                 name: text("name").into(),

@@ -106,7 +106,8 @@ impl State {
             sets = self.owned("apps", "replicasets", &key.namespace, &uid);
             let newest = sets.iter().map(revision).max().unwrap_or(1).to_string();
             if text(&deployment, &["metadata", "annotations", REVISION]) != newest {
-                self.write("apps", "deployments", key, |deployment| {
+                // With the status, as the real controller does: it is no change of what was asked for.
+                self.write_status("apps", "deployments", key, |deployment| {
                     set(deployment, &["metadata", "annotations", REVISION], newest);
                 })?;
             }
