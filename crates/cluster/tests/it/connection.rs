@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evenkeel_cluster::{Cluster, Error, ErrorClass, KubeconfigPolicy, Limits, Verb};
 use evenkeel_core::{GroupVersionKind, Sensitive};
+use evenkeel_testkit::TestCluster;
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,7 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::component::Component;
 use crate::documents::config_map;
-use crate::env::{Env, WAIT, connect, options, owner};
+use crate::env::{Env, Ground, WAIT, connect, options, owner};
 
 fn kubeconfig(server: &str, cluster: &str, user: &str) -> Sensitive<String> {
     Sensitive::new(format!(
@@ -29,6 +30,17 @@ async fn cluster(kubeconfig: &Sensitive<String>, limits: Limits) -> Cluster {
     };
     options.limits = limits;
     Cluster::connect(kubeconfig, options).await.unwrap()
+}
+
+fn real(env: &Env) -> &'static TestCluster {
+    match env.ground {
+        Ground::Real(real) => real,
+        Ground::Simulated { .. } => panic!("a real cluster is needed"),
+    }
+}
+
+fn kubeconfig_of(env: &Env) -> &'static str {
+    real(env).kubeconfig()
 }
 
 #[tokio::test]
@@ -134,13 +146,13 @@ async fn a_busy_or_broken_server_is_told_apart() {
 #[tokio::test]
 async fn the_real_server_refuses_wrong_credentials_and_missing_rights() {
     let env = Env::real("refuses").await;
-    let good = env.real.kubeconfig();
+    let good = kubeconfig_of(&env);
     assert_eq!(
         env.cluster.uid().await.unwrap(),
         connect(good).await.uid().await.unwrap(),
         "one cluster, one identity"
     );
-    let nobody = connect(&env.real.kubeconfig_for("nobody", None).unwrap()).await;
+    let nobody = connect(&real(&env).kubeconfig_for("nobody", None).unwrap()).await;
     let error = nobody.uid().await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Forbidden, "{error}");
     assert!(error.to_string().contains("nobody"), "{error}");
@@ -198,9 +210,9 @@ async fn a_broken_api_stops_only_its_own_kinds_and_a_cluster_is_left_clean() {
             "service": {"namespace": "default", "name": "nobody"}, "insecureSkipTLSVerify": true}}),
     )
     .await;
-    let fresh = connect(env.real.kubeconfig()).await;
+    let fresh = connect(kubeconfig_of(&env)).await;
     evenkeel_testkit::eventually("discovery to tell of the broken API", async || {
-        let discovery = connect(env.real.kubeconfig()).await.discovery().await.unwrap();
+        let discovery = connect(kubeconfig_of(&env)).await.discovery().await.unwrap();
         if discovery.all_unavailable().next().is_some() {
             Ok(())
         } else {
@@ -237,7 +249,7 @@ async fn a_broken_api_stops_only_its_own_kinds_and_a_cluster_is_left_clean() {
     env.remove("/apis/apiregistration.k8s.io/v1/apiservices/v1.broken.example")
         .await;
     evenkeel_testkit::eventually("discovery to forget it", async || {
-        let discovery = connect(env.real.kubeconfig()).await.discovery().await.unwrap();
+        let discovery = connect(kubeconfig_of(&env)).await.discovery().await.unwrap();
         if discovery.all_unavailable().next().is_none() {
             Ok(())
         } else {
@@ -246,7 +258,7 @@ async fn a_broken_api_stops_only_its_own_kinds_and_a_cluster_is_left_clean() {
     })
     .await;
     // The last component is gone: nothing of us stays, the namespace that was kept included.
-    let now = connect(env.real.kubeconfig()).await;
+    let now = connect(kubeconfig_of(&env)).await;
     now.leave(&owner(), &component.attempt(), WAIT).await.unwrap();
     assert!(env.get(&component.namespace_path()).await.is_none());
     assert!(env.get("/api/v1/namespaces/evenkeel-system").await.is_none());

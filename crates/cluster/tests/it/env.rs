@@ -1,9 +1,11 @@
 //! Where a scenario runs, and what others do there.
 
+use std::process::Command;
 use std::time::Duration;
 
 use evenkeel_cluster::{Cluster, ConnectOptions, KubeconfigPolicy, Limits, Owner};
 use evenkeel_core::{Clock, ClusterName, Sensitive};
+use evenkeel_simulator::Simulator;
 use evenkeel_testkit::TestCluster;
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -24,6 +26,29 @@ impl Clock for SystemClock {
     }
 }
 
+/// What a scenario runs on.
+pub(crate) enum Ground {
+    /// A real control plane, shared with other scenarios.
+    Real(&'static TestCluster),
+    /// A simulated cluster of the scenario's own, with a folder for its kubeconfig.
+    Simulated {
+        folder: tempfile::TempDir,
+        /// Serves until it is dropped.
+        _simulator: Simulator,
+    },
+}
+
+/// What becomes of a pod, by the name of the script in each kind of cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Script {
+    /// It ends with an error.
+    Fail,
+    /// It never starts.
+    Pending,
+    /// Its image cannot be had.
+    ImageError,
+}
+
 /// One scenario's cluster.
 pub(crate) struct Env {
     /// The cluster as we see it.
@@ -32,7 +57,7 @@ pub(crate) struct Env {
     pub(crate) name: String,
     /// Others at the same cluster.
     pub(crate) others: kube::Client,
-    pub(crate) real: &'static TestCluster,
+    pub(crate) ground: Ground,
 }
 
 pub(crate) fn options() -> ConnectOptions {
@@ -64,12 +89,81 @@ impl Env {
     }
 
     async fn on(real: &'static TestCluster, scenario: &str) -> Self {
-        let cluster = connect(real.kubeconfig()).await;
         Self {
-            cluster,
+            cluster: connect(real.kubeconfig()).await,
             name: scenario.replace('_', "-"),
             others: real.client_as("somebody").await,
-            real,
+            ground: Ground::Real(real),
+        }
+    }
+
+    pub(crate) async fn simulated(scenario: &str) -> Self {
+        let simulator = Simulator::start(evenkeel_simulator::Options::default())
+            .await
+            .unwrap();
+        let simulated = simulator.add_cluster("c1").unwrap();
+        let folder = evenkeel_testkit::temp_dir();
+        std::fs::write(folder.path().join("kubeconfig"), simulated.kubeconfig()).unwrap();
+        Self {
+            cluster: connect(simulated.kubeconfig()).await,
+            name: scenario.replace('_', "-"),
+            // The raw client of a cluster of its own: its requests are counted apart.
+            others: connect(simulated.kubeconfig()).await.raw_client(),
+            ground: Ground::Simulated {
+                folder,
+                _simulator: simulator,
+            },
+        }
+    }
+
+    pub(crate) fn is_real(&self) -> bool {
+        matches!(self.ground, Ground::Real(_))
+    }
+
+    /// The real kubectl, speaking to this cluster.
+    pub(crate) fn kubectl(&self) -> Command {
+        match &self.ground {
+            Ground::Real(real) => real.kubectl(),
+            Ground::Simulated { folder, .. } => {
+                let mut command = Command::new(evenkeel_testkit::realparts::kubectl().unwrap());
+                command.env("KUBECONFIG", folder.path().join("kubeconfig"));
+                command
+            }
+        }
+    }
+
+    /// The annotation of a pod template that makes its pods follow `script`.
+    pub(crate) fn script(&self, script: Script) -> Value {
+        let (real, simulated) = match script {
+            Script::Fail => ("fail", "fail"),
+            Script::Pending => ("pending", "stuck"),
+            Script::ImageError => ("image-error", "pull"),
+        };
+        match self.ground {
+            Ground::Real(_) => json!({evenkeel_testkit::POD_SCRIPT_ANNOTATION: real}),
+            Ground::Simulated { .. } => json!({evenkeel_simulator::BEHAVIOUR_ANNOTATION: simulated}),
+        }
+    }
+
+    /// Lets the readiness probe of a running pod fail, or succeed again.
+    pub(crate) async fn set_ready(&self, pod: &str, ready: bool) {
+        match self.ground {
+            Ground::Real(_) => {
+                let script = if ready { "ready" } else { "unready" };
+                let patch =
+                    json!({"metadata": {"annotations": {evenkeel_testkit::POD_SCRIPT_ANNOTATION: script}}});
+                self.change(pod, &patch).await;
+            }
+            Ground::Simulated { .. } => {
+                let mut live = self.must(pod).await;
+                for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                    if condition["type"] == "Ready" || condition["type"] == "ContainersReady" {
+                        condition["status"] = json!(if ready { "True" } else { "False" });
+                    }
+                }
+                let status = json!({"status": {"conditions": live["status"]["conditions"]}});
+                self.change(&format!("{pod}/status"), &status).await;
+            }
         }
     }
 

@@ -287,7 +287,6 @@ pub(crate) async fn kubectl_understands_the_set(env: &Env) {
     extra["metadata"]["namespace"] = json!(component.namespace);
     std::fs::write(&file, extra.to_string()).unwrap();
     let output = env
-        .real
         .kubectl()
         .env("KUBECTL_APPLYSET", "true")
         .args(["apply", "--prune", "-n", "evenkeel-system", "-f"])
