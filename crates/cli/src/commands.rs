@@ -1,6 +1,9 @@
 //! One file per command.
 
 pub(crate) mod cluster;
+pub(crate) mod local;
+pub(crate) mod demo;
+pub(crate) mod mothership;
 pub(crate) mod reconciliation;
 
 use clap::Args;
@@ -14,6 +17,8 @@ pub(crate) struct Connection {
     server: String,
 }
 
+/// The port that a mothership listens on unless told otherwise.
+pub(crate) const DEFAULT_PORT: u16 = 8640;
 /// Where a mothership listens unless told otherwise.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8640";
 

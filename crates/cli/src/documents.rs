@@ -37,7 +37,8 @@ pub(crate) fn kubeconfig(path: &Path) -> anyhow::Result<Sensitive<String>> {
     text(path).map(Sensitive::new)
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
+/// The text of a file, or of standard input when `path` is `-`.
+pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
     let name = path.display();
     let mut text = String::new();
     let read = if path.as_os_str() == STANDARD_INPUT {

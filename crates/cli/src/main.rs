@@ -26,6 +26,12 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage, 130 int
 enum Command {
     /// Register, look at, change and delete clusters
     Cluster(commands::cluster::Arguments),
+    /// Watch a simulated fleet become ready, drift and heal
+    Demo(commands::demo::Arguments),
+    /// Run the control plane
+    Mothership(commands::mothership::Arguments),
+    /// Run components on one cluster, without a mothership
+    Local(Box<commands::local::Arguments>),
     /// Look at runs over a cluster
     Reconciliation(commands::reconciliation::Arguments),
     /// Render a Helm chart as `helm template` does
@@ -39,6 +45,11 @@ fn main() -> ExitCode {
         Command::Template(arguments) => template::run(&arguments),
         Command::Cluster(arguments) => {
             process::run_until_interrupted(logs, || commands::cluster::run(arguments))
+        }
+        Command::Demo(arguments) => process::run(logs.or_quiet(), |tasks| commands::demo::run(arguments, tasks)),
+        Command::Mothership(arguments) => process::run(logs, |tasks| commands::mothership::run(arguments, tasks)),
+        Command::Local(arguments) => {
+            process::run(logs.or_quiet(), |tasks| commands::local::run(*arguments, tasks))
         }
         Command::Reconciliation(arguments) => {
             process::run_until_interrupted(logs, || commands::reconciliation::run(arguments))

@@ -57,6 +57,11 @@ pub(crate) fn is_interactive() -> bool {
     io::stderr().is_terminal() && io::stdin().is_terminal()
 }
 
+/// Whether standard error is a terminal that can move its cursor.
+pub(crate) fn has_terminal() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 /// A table without lines, as kubectl prints it.
 pub(crate) fn table<const N: usize>(
     header: [&str; N],

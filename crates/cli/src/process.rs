@@ -103,10 +103,7 @@ where
         let tasks = Tasks::new();
         signals::install(&tasks)?;
         let result = command(tasks.clone()).await;
-        let unfinished = tasks.shutdown(SHUTDOWN).await;
-        if !unfinished.aborted.is_empty() {
-            tracing::warn!(tasks = unfinished.aborted.join(", "), "did not end in time");
-        }
+        shut_down(&tasks).await;
         match (result, tasks.fatal()) {
             (Ok(()), Some(fatal)) => Err(anyhow::anyhow!(fatal)),
             (result, _) => result,
@@ -114,7 +111,20 @@ where
     })
 }
 
+/// Cancels all tasks and waits for them to end, for a while.
+pub(crate) async fn shut_down(tasks: &Tasks) {
+    let unfinished = tasks.shutdown(SHUTDOWN).await;
+    if !unfinished.aborted.is_empty() {
+        tracing::warn!(tasks = unfinished.aborted.join(", "), "did not end in time");
+    }
+}
+
 impl Logs {
+    /// The same, but of a command that draws on the terminal: only warnings unless asked for more.
+    pub(crate) fn or_quiet(self) -> Self {
+        Self { log: self.log.or_else(|| Some("warn".to_owned())), ..self }
+    }
+
     fn options(&self) -> LogOptions {
         let format = match self.log_format {
             Format::Auto => LogFormat::Auto,

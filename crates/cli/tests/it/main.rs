@@ -1,4 +1,5 @@
 //! The built binary, run as a user runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod local;
 mod template;

@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
-use evenkeel_core::{ComponentName, HumanDuration, Namespace};
+use evenkeel_core::{ClusterName, ComponentName, HumanDuration, Namespace};
+
+use crate::output::OutputFormat;
 
 /// Where components go unless told otherwise.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -19,18 +21,18 @@ const DEFAULT_NAMESPACE: &str = "default";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The cluster's kubeconfig
-    #[arg(long, env = "KUBECONFIG", value_name = "FILE", default_value = "~/.kube/config")]
-    pub(super) kubeconfig: PathBuf,
+    /// The cluster's kubeconfig; else those that KUBECONFIG lists, else ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub(super) kubeconfig: Option<PathBuf>,
     /// Use this context of the kubeconfig instead of its current one
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
     /// Run credential programs that the kubeconfig names
     #[arg(long)]
     pub(super) allow_exec: bool,
-    /// A component and its chart directory; may be repeated
+    /// A component and its chart, a directory or a .tgz; may be repeated. With --delete the name is enough
     #[arg(long = "component", value_name = "NAME=PATH", required = true)]
-    components: Vec<Assignment>,
+    components: Vec<ChartAssignment>,
     /// The namespace of all components, or of one; created when missing
     #[arg(short, long = "namespace", value_name = "[COMPONENT=]NAMESPACE")]
     namespaces: Vec<String>,
@@ -46,7 +48,7 @@ pub(crate) struct Arguments {
     /// A component waits for another one to be ready
     #[arg(long = "depends-on", value_name = "COMPONENT=OTHER")]
     depends_on: Vec<Assignment>,
-    /// Take over existing objects that carry no label of ours
+    /// Take over existing objects that are not ours, and components that another fleet installed
     #[arg(long)]
     pub(super) adopt: bool,
     /// Wait until everything is ready; `--wait=false` returns once it is applied
@@ -55,12 +57,21 @@ pub(crate) struct Arguments {
     /// How long the objects of one component may take to become ready
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(super) timeout: HumanDuration,
-    /// Show what would be done and change nothing
-    #[arg(long, conflicts_with = "delete")]
+    /// Show what would be done to which object and change nothing; exit with 0 whether or not there is something to do
+    #[arg(long)]
     pub(super) plan: bool,
     /// Remove the components instead, in reverse order
     #[arg(long)]
     pub(super) delete: bool,
+    /// The fleet in whose name objects are kept. A mothership's fleet has another one, and neither touches the other's
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    pub(super) fleet_name: String,
+    /// The name of the cluster in that fleet
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    pub(super) cluster_name: ClusterName,
+    /// How the result is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(super) output: OutputFormat,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -69,13 +80,20 @@ const EXAMPLES: &str = "Examples:
   evenkeel local --component web=./charts/web --plan
   evenkeel local --component web=./charts/web --delete
 
-Exit status: 0 ready, 1 failed, 2 wrong usage.";
+Exit status: 0 ready (or planned, or deleted), 1 failed or interrupted, 2 wrong usage, 130 interrupted twice.";
 
 /// `COMPONENT=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Assignment {
     component: ComponentName,
     value: String,
+}
+
+/// `NAME=PATH`, or `NAME` alone for a component that is only deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ChartAssignment {
+    component: ComponentName,
+    path: Option<String>,
 }
 
 /// `COMPONENT.PATH=VALUE`, the part after the first dot being Helm's.
@@ -89,7 +107,8 @@ struct ValueAssignment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LocalComponent {
     pub(super) name: ComponentName,
-    pub(super) path: String,
+    /// Where its chart is; none for one that is only deleted.
+    pub(super) path: Option<String>,
     pub(super) namespace: Namespace,
     pub(super) files: Vec<PathBuf>,
     pub(super) set: Vec<String>,
@@ -106,6 +125,19 @@ impl FromStr for Assignment {
             return Err(WrongForm(format!("nothing stands after {component}=")));
         }
         Ok(Self { component: component.parse().map_err(WrongForm::of)?, value: value.to_owned() })
+    }
+}
+
+impl FromStr for ChartAssignment {
+    type Err = WrongForm;
+
+    fn from_str(text: &str) -> Result<Self, WrongForm> {
+        if text.contains('=') {
+            let Assignment { component, value } = text.parse()?;
+            return Ok(Self { component, path: Some(value) });
+        }
+        let component = text.parse().map_err(|_| WrongForm(format!("expected NAME=PATH, like web=./{text}")))?;
+        Ok(Self { component, path: None })
     }
 }
 
@@ -144,13 +176,16 @@ impl Arguments {
     pub(super) fn components(&self) -> anyhow::Result<Vec<LocalComponent>> {
         let (everywhere, namespaces) = self.namespaces()?;
         let mut components: Vec<LocalComponent> = Vec::new();
-        for Assignment { component, value } in &self.components {
+        for ChartAssignment { component, path } in &self.components {
             if components.iter().any(|other| other.name == *component) {
                 bail!("--component {component} is given twice");
             }
+            if path.is_none() && !self.delete {
+                bail!("--component {component} names no chart: expected {component}=PATH");
+            }
             components.push(LocalComponent {
                 name: component.clone(),
-                path: value.clone(),
+                path: path.clone(),
                 namespace: namespaces.get(component).unwrap_or(&everywhere).clone(),
                 files: Vec::new(),
                 set: Vec::new(),
@@ -254,11 +289,18 @@ mod tests {
             &["--component", "web=./web", "-n", "db=x"],
             &["--component", "web=./web", "--depends-on", "web=db"],
             &["--component", "./web"],
+            &["--component", "web"],
             &["--component", "web="],
             &[],
         ] {
             assert!(components(arguments).is_err(), "{arguments:?}");
         }
+    }
+
+    #[test]
+    fn what_is_only_deleted_needs_no_chart() {
+        let components = components(&["--component", "web", "--delete"]).expect("the arguments are right");
+        assert_eq!(components.iter().map(|component| component.path.clone()).collect::<Vec<_>>(), [None]);
     }
 
     #[test]

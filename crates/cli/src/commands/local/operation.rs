@@ -1,0 +1,197 @@
+//! One component: its attempts, until it is done, failed for good, out of time or interrupted.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Owner, Stop};
+use evenkeel_component::{End, Outcome, Reconciler, RunOptions, Task, TargetLedger, Work};
+use evenkeel_core::{Fence, ObjectChange};
+use evenkeel_steps::{Backoff, Mode, Observer, RetryPolicy};
+use evenkeel_telemetry::{CancellationToken, time};
+
+use super::inputs::Inputs;
+use super::report::{ComponentReport, State};
+
+/// A delay longer than any timeout: what only a person can put right is not tried again.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+/// When a failed attempt is followed by another one. Somebody is watching, so it is tried soon.
+const RETRY: RetryPolicy = RetryPolicy {
+    backoff: Backoff {
+        first: Duration::from_secs(1),
+        steady: 3,
+        cap: Duration::from_secs(15),
+    },
+    conflict: Duration::from_millis(100),
+    forbidden: NEVER,
+    bug: NEVER,
+};
+
+/// What is done with every component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    Apply { adopt: bool, wait: bool },
+    Delete,
+}
+
+/// What all components of one run share.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    pub(crate) reconciler: Reconciler,
+    pub(crate) cluster: Cluster,
+    pub(crate) owner: Owner,
+    pub(crate) intent: Intent,
+    pub(crate) mode: Mode,
+    pub(crate) timeout: Duration,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Runner {
+    /// Runs one component to its end. `retrying` hears why there is another attempt.
+    pub(crate) async fn run(
+        &self,
+        inputs: &Inputs,
+        observer: Arc<dyn Observer>,
+        retrying: impl Fn(&str),
+    ) -> ComponentReport {
+        let started = Instant::now();
+        let mut report = ComponentReport::new(&inputs.name, &inputs.namespace);
+        let target = self.cluster.component(&self.owner, &inputs.name);
+        let mut changes = Vec::new();
+        let mut failed_before = 0;
+        loop {
+            let left = self.timeout.saturating_sub(started.elapsed());
+            let outcome = self
+                .attempt(&target, inputs, failed_before, left, Arc::clone(&observer))
+                .await;
+            let outcome = match outcome {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    report.fail(error.to_string());
+                    break;
+                }
+            };
+            changes.extend(outcome.changes.iter().cloned());
+            match self.pause(&outcome, started) {
+                Some((reason, pause)) => {
+                    retrying(&reason);
+                    failed_before += 1;
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = self.cancel.cancelled() => {
+                            report.stop(format!("the last attempt had failed: {reason}"));
+                            break;
+                        }
+                    }
+                }
+                None => {
+                    self.conclude(&mut report, outcome, &changes);
+                    break;
+                }
+            }
+        }
+        report.took(started.elapsed());
+        report
+    }
+
+    async fn attempt(
+        &self,
+        target: &ComponentTarget,
+        inputs: &Inputs,
+        failed_before: u32,
+        left: Duration,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Outcome, evenkeel_cluster::Error> {
+        let work = self.work(inputs, left);
+        let take_over = matches!(work, Work::Apply { adopt: true, .. });
+        // Above whatever was there last, so that the attempt counts as the newest.
+        let fence = match self.mode {
+            Mode::Live => {
+                let record = tokio::select! {
+                    record = target.record_of(take_over) => record?,
+                    () = self.cancel.cancelled() => None,
+                };
+                record.map_or(Fence(1), |record| record.fence.next())
+            }
+            Mode::DryRun => Fence(1),
+        };
+        let cancel = self.cancel.clone();
+        let guard = move |_longest: Duration| {
+            if cancel.is_cancelled() {
+                Err(Stop::Cancelled)
+            } else {
+                Ok(())
+            }
+        };
+        let task = Task {
+            target: target.clone(),
+            work,
+            attempt: Attempt {
+                fence,
+                guard: Arc::new(guard),
+            },
+            ledger: Arc::new(TargetLedger::new(target.clone())),
+        };
+        let options = RunOptions {
+            mode: self.mode,
+            retry: RETRY,
+            failed_before,
+            jitter: 0.0,
+            observer,
+            cancel: self.cancel.clone(),
+        };
+        Ok(self.reconciler.run(task, options).await)
+    }
+
+    fn work(&self, inputs: &Inputs, left: Duration) -> Work {
+        match self.intent {
+            Intent::Apply { adopt, wait } => Work::Apply {
+                source: inputs.source.clone(),
+                values: inputs.values.clone(),
+                namespace: inputs.namespace.clone(),
+                force_namespace: false,
+                adopt,
+                moved_away: Default::default(),
+                ready_within: wait.then_some(left),
+            },
+            Intent::Delete => Work::Uninstall { gone_within: left },
+        }
+    }
+
+    /// Whether there is another attempt: why, and after how long.
+    fn pause(&self, outcome: &Outcome, started: Instant) -> Option<(String, Duration)> {
+        // What was not ready in time, or failed for good, has had its time.
+        if self.mode == Mode::DryRun || outcome.not_ready || self.cancel.is_cancelled() {
+            return None;
+        }
+        let (reason, at) = match &outcome.end {
+            End::Retry { reason, at } => (reason, at),
+            End::Waiting { reason, until } => (reason, until),
+            _ => return None,
+        };
+        let pause = Duration::try_from(at.duration_since(time::now())).unwrap_or_default();
+        (started.elapsed() + pause < self.timeout).then(|| (reason.clone(), pause))
+    }
+
+    fn conclude(&self, report: &mut ComponentReport, outcome: Outcome, changes: &[ObjectChange]) {
+        report.revision = outcome.revision;
+        let planned = self.mode == Mode::DryRun;
+        report.count(outcome.plan.as_ref(), changes, planned);
+        match outcome.end {
+            End::Succeeded | End::Planned => {
+                report.state = match self.intent {
+                    _ if planned => State::Planned,
+                    Intent::Apply { wait: true, .. } => State::Ready,
+                    Intent::Apply { wait: false, .. } => State::Applied,
+                    Intent::Delete => State::Deleted,
+                };
+            }
+            End::Failed { reason } | End::Retry { reason, .. } | End::Waiting { reason, .. } => {
+                report.fail(reason);
+            }
+            End::Stopped(_) => report.stop("it was interrupted".to_owned()),
+            End::Fenced { .. } => {
+                report.fail("somebody else began to work on it meanwhile: run the command again".to_owned());
+            }
+        }
+    }
+}
