@@ -57,11 +57,16 @@ impl<T: Send, R: Send> Batch<T, R> {
         let mut receiver = self.receiver.lock().await;
         loop {
             let mut waiting = Vec::new();
-            tokio::select! {
+            let received = tokio::select! {
                 biased;
-                () = stop.cancelled(), if !receiver.is_closed() => receiver.close(),
-                0 = receiver.recv_many(&mut waiting, TOGETHER_MAX) => return,
-                else => {}
+                () = stop.cancelled(), if !receiver.is_closed() => {
+                    receiver.close();
+                    continue;
+                }
+                received = receiver.recv_many(&mut waiting, TOGETHER_MAX) => received,
+            };
+            if received == 0 {
+                return;
             }
             let (items, answers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
             for (result, answer) in write(items).await.into_iter().zip(answers) {
