@@ -108,13 +108,22 @@ impl Session {
         let cluster = self.cluster().clone();
         let guard = Arc::clone(&self.attempt.guard);
         let outcomes: Vec<Outcome> = {
-            let (cluster, guard) = (&cluster, &*guard);
+            let (cluster, guard, observer) = (&cluster, &*guard, &self.observer);
             let due = self.plan.steps.iter().enumerate().filter(|(_, step)| {
                 step.action != PlanAction::None && order::phase(&step.desired.group_kind()) == phase
             });
             as_they_come(due, cluster.limits().apply_concurrency, |(index, step)| {
                 Box::pin(async move {
                     let result = apply_step(cluster, step, guard).await;
+                    // Told at once: a phase may be long.
+                    if let Ok(Done { action, .. }) = &result
+                        && *action != PlanAction::None
+                    {
+                        observer(Event::Changed {
+                            object: step.desired.object.clone(),
+                            action: *action,
+                        });
+                    }
                     Outcome { index, result }
                 })
             })
@@ -196,7 +205,7 @@ impl Session {
             self.entries.insert(object.clone(), entry);
         }
         if action != PlanAction::None {
-            self.changed(&object, action);
+            self.note_change(&object, action);
         }
     }
 

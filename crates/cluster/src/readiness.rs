@@ -2,7 +2,7 @@
 //!
 //! | Kind | Ready when |
 //! |---|---|
-//! | Deployment, ReplicaSet | every wanted pod is of the newest template and available, and no surplus pod is left |
+//! | Deployment, ReplicaSet | every wanted pod is of the newest template and available, no surplus pod is left, and the controller calls the rollout done |
 //! | StatefulSet | every wanted pod is ready and updated, down to the partition |
 //! | DaemonSet | every scheduled pod is updated and available; none scheduled is fine |
 //! | Pod | ready, or succeeded; never while it terminates |
@@ -98,7 +98,7 @@ pub enum Patience {
 type Rule = fn(&Object<'_>) -> Readiness;
 
 /// The kinds with a rule of their own.
-const RULES: [(&str, &str, Rule); 13] = [
+const RULES: [(&str, &str, Rule); 12] = [
     ("apps", "Deployment", workloads::deployment),
     ("apps", "StatefulSet", workloads::stateful_set),
     ("apps", "DaemonSet", workloads::daemon_set),
@@ -115,7 +115,6 @@ const RULES: [(&str, &str, Rule); 13] = [
         storage::definition,
     ),
     ("apiregistration.k8s.io", "APIService", storage::api_service),
-    ("policy", "PodDisruptionBudget", storage::at_once),
 ];
 
 fn rule(kind: &GroupKind) -> Option<Rule> {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::applyset::labels::{CLUSTER_PARENT, PART_OF, applyset_id};
 use crate::applyset::parent::Parent;
-use crate::applyset::record::{Record, RecordedObject, SharedRecord};
+use crate::applyset::record::{Record, RecordedObject, SharedRecord, Stored as _};
 use crate::fingerprint::Fingerprint;
 use crate::guard::Attempt;
 use crate::live::LiveObject;
@@ -107,17 +107,23 @@ impl Session {
         self.plan.target.cluster()
     }
 
+    /// Remembers and tells that an object was changed.
     pub(crate) fn changed(&mut self, object: &ObjectRef, action: PlanAction) {
+        self.note_change(object, action);
+        (self.observer)(Event::Changed {
+            object: object.clone(),
+            action,
+        });
+    }
+
+    /// Remembers that an object was changed, which was told already.
+    pub(crate) fn note_change(&mut self, object: &ObjectRef, action: PlanAction) {
         let at = self.cluster().clock().now();
         tracing::info!(%object, %action, "object changed");
         self.changes.push(ObjectChange {
             object: object.clone(),
             action,
             at,
-        });
-        (self.observer)(Event::Changed {
-            object: object.clone(),
-            action,
         });
     }
 
@@ -326,6 +332,7 @@ impl Session {
     pub async fn record(&mut self, inputs: &Inputs) -> Result<(), Error> {
         self.note_wants().await?;
         self.forget_wants().await?;
+        self.take_over_shared().await?;
         let objects: Vec<RecordedObject> = self.entries.values().cloned().collect();
         let same = self.parent.as_ref().is_some_and(|parent| {
             let record = &parent.record;
@@ -333,6 +340,7 @@ impl Session {
                 && record.inputs == Some(inputs.digest)
                 && record.namespace.as_ref() == Some(&self.plan.desired.namespace)
                 && !record.unfinished
+                && record.is_of(self.plan.target.owner())
                 && same_but_versions(&record.objects, &objects)
         });
         if same && !self.begun {
@@ -374,6 +382,50 @@ impl Session {
         }
     }
 
+    /// Puts our name into a shared parent that was another's, when that was wanted.
+    async fn take_over_shared(&mut self) -> Result<(), Error> {
+        let owner = self.plan.target.owner().clone();
+        let is_foreign = |shared: &Parent<SharedRecord>| !shared.record.is_of(&owner);
+        if !self.shared.as_ref().is_some_and(is_foreign) {
+            return Ok(());
+        }
+        self.take_fence().await?;
+        let known = self.shared.take();
+        let cluster = self.cluster().clone();
+        self.shared = cluster
+            .update_shared(&owner, known, &BTreeSet::new(), &*self.attempt.guard, |_| true)
+            .await?;
+        Ok(())
+    }
+
+    /// Writes down how far a pass came that did not reach its end, so that the next one need not apply again what was
+    /// applied. Writes nothing when nothing was written before.
+    ///
+    /// # Errors
+    /// As [`Session::record`].
+    pub async fn record_progress(&mut self) -> Result<(), Error> {
+        if !self.begun {
+            return Ok(());
+        }
+        self.note_wants().await?;
+        let Some(parent) = &self.parent else {
+            return Err(Error::Bug(
+                "the parent is missing after its fence was taken".to_owned(),
+            ));
+        };
+        let mut record = parent.record.clone();
+        record.objects = self.entries.values().cloned().collect();
+        let target = &self.plan.target;
+        let kinds = parent.group_kinds.clone();
+        let guard = &*self.attempt.guard;
+        let parent = target
+            .cluster()
+            .update_parent(parent, target.owner(), &record, &kinds, guard)
+            .await?;
+        self.parent = Some(parent);
+        Ok(())
+    }
+
     /// Takes back that the component wants shared objects which it no longer renders. They stay.
     async fn forget_wants(&mut self) -> Result<(), Error> {
         let mut still: BTreeSet<ObjectRef> = self
@@ -409,11 +461,12 @@ impl Session {
     }
 }
 
-/// Whether two lists of objects differ at most in resource versions, which are worth no write.
+/// Whether two lists of objects differ at most in resource versions, which are worth no write; that an object was found
+/// ready for the first time is.
 fn same_but_versions(recorded: &[RecordedObject], now: &[RecordedObject]) -> bool {
     let bare = |objects: &[RecordedObject]| -> BTreeMap<ObjectRef, RecordedObject> {
         let strip = |entry: &RecordedObject| RecordedObject {
-            resource_version: String::new(),
+            resource_version: entry.resource_version.chars().take(1).map(|_| '*').collect(),
             ..entry.clone()
         };
         objects

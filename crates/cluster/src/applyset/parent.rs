@@ -99,8 +99,8 @@ impl<R: Stored> Parent<R> {
             .decode(packed)
             .map_err(|_| bad("its record is no base64".to_owned()))?;
         let record: R = unpack(&packed).map_err(bad)?;
-        let (fleet, cluster) = record.owner();
-        if !adopt && (fleet != owner.fleet() || cluster != owner.cluster().as_str()) {
+        if !adopt && !record.is_of(owner) {
+            let (fleet, cluster) = record.owner();
             return Err(Error::OtherOwner {
                 parent,
                 fleet: fleet.to_owned(),

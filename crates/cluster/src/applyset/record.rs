@@ -10,8 +10,8 @@ use flate2::write::GzEncoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::fingerprint::Fingerprint;
+use crate::{Error, Owner};
 
 /// The version of the records that this code writes.
 const FORMAT: u32 = 1;
@@ -174,6 +174,10 @@ impl SharedRecord {
 /// A record of either kind, for the code that stores them.
 pub(crate) trait Stored: Serialize + DeserializeOwned + Clone + PartialEq {
     fn owner(&self) -> (&str, &str);
+    /// Whether it was written in the name of `owner`.
+    fn is_of(&self, owner: &Owner) -> bool {
+        self.owner() == (owner.fleet(), owner.cluster().as_str())
+    }
     fn format(&self) -> u32;
     /// The kinds it speaks of.
     fn group_kinds(&self) -> Vec<GroupKind>;

@@ -27,11 +27,15 @@ impl Cluster {
         change: impl Fn(&mut SharedRecord) -> bool,
     ) -> Result<Option<Parent<SharedRecord>>, Error> {
         let mut last = None;
+        // Whoever read another's was told to take it over.
+        let take_over = known.as_ref().is_some_and(|parent| !parent.record.is_of(owner));
         for _ in 0..TRIES {
             let mut record = known.as_ref().map_or_else(
                 || SharedRecord::new(owner.fleet(), owner.cluster().as_str()),
                 |parent| parent.record.clone(),
             );
+            owner.fleet().clone_into(&mut record.fleet);
+            owner.cluster().as_str().clone_into(&mut record.cluster);
             let changed = change(&mut record);
             let mut kinds: BTreeSet<GroupKind> = record.group_kinds().into_iter().collect();
             kinds.extend(announce.iter().cloned());
@@ -53,7 +57,7 @@ impl Cluster {
                     error @ (Error::Conflict { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }),
                 ) => {
                     last = Some(error);
-                    known = self.parent(CLUSTER_PARENT, owner, false).await?;
+                    known = self.parent(CLUSTER_PARENT, owner, take_over).await?;
                 }
                 Err(error) => return Err(error),
             }

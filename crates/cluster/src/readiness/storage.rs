@@ -2,10 +2,6 @@
 
 use super::{Object, Readiness};
 
-pub(super) fn at_once(_: &Object<'_>) -> Readiness {
-    Readiness::Ready
-}
-
 pub(super) fn service(object: &Object<'_>) -> Readiness {
     if object.text("/spec/type") != Some("LoadBalancer") || !object.list("/spec/externalIPs").is_empty() {
         return Readiness::Ready;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::conditions::Condition;
 use super::{Object, Readiness};
 
 /// Kubernetes' own default of `spec.replicas`.
@@ -30,10 +31,17 @@ fn first(verdicts: impl IntoIterator<Item = Option<Readiness>>) -> Readiness {
 pub(super) fn deployment(object: &Object<'_>) -> Readiness {
     let wanted = object.number("/spec/replicas").unwrap_or(REPLICAS_DEFAULT);
     let updated = object.count("/status/updatedReplicas");
-    let exceeded = object
-        .condition("Progressing")
-        .filter(|condition| condition.reason() == Some("ProgressDeadlineExceeded"))
+    let progressing = object.condition("Progressing");
+    let reason = progressing.as_ref().and_then(Condition::reason);
+    let exceeded = progressing
+        .as_ref()
+        .filter(|_| reason == Some("ProgressDeadlineExceeded"))
         .map(|condition| Readiness::Failed(condition.explain()));
+    // The controller's own last word on a rollout; a paused one has none, and one without a deadline says nothing.
+    let unfinished = progressing
+        .as_ref()
+        .filter(|_| !matches!(reason, Some("NewReplicaSetAvailable" | "DeploymentPaused") | None))
+        .map(|condition| Readiness::InProgress(condition.explain()));
     first([
         unseen(object),
         exceeded,
@@ -41,6 +49,7 @@ pub(super) fn deployment(object: &Object<'_>) -> Readiness {
         surplus(object.count("/status/replicas"), updated),
         behind("Available", object.count("/status/availableReplicas"), wanted),
         behind("Ready", object.count("/status/readyReplicas"), wanted),
+        unfinished,
     ])
 }
 

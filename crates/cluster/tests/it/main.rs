@@ -50,7 +50,7 @@ macro_rules! scenarios {
 scenarios! {
     apply {
         installs_in_order, is_idle_when_nothing_changed, applies_only_what_changed, takes_a_crd_and_its_resource,
-        places_objects, keeps_named_ports_apart, says_what_the_server_refuses, an_interrupted_pass_is_completed,
+        places_objects, keeps_named_ports_apart, says_what_the_server_refuses, an_interrupted_pass_is_completed, progress_is_not_lost,
         replicas_belong_to_the_autoscaler, a_new_autoscaler_takes_over_without_a_dip,
         a_terminating_namespace_is_waited_for,
     }

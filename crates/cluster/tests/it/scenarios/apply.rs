@@ -1,6 +1,6 @@
 //! Installing, updating, and doing nothing.
 
-use evenkeel_cluster::{Error, Event, Verb, Verdict, WaitOptions};
+use evenkeel_cluster::{Difference, Error, Event, Verb, Verdict, WaitOptions};
 use evenkeel_core::PlanAction;
 use serde_json::json;
 
@@ -324,6 +324,41 @@ pub(crate) async fn an_interrupted_pass_is_completed(env: &Env) {
     );
     env.until_gone(&component.path("configmaps", "dropped")).await;
     assert!(matches!(component.check(&second).await, Verdict::Unchanged));
+}
+
+pub(crate) async fn progress_is_not_lost(env: &Env) {
+    let component = Component::new(env);
+    let mut wrong = deployment("web", 1);
+    wrong.object["spec"]["replicsa"] = json!(3);
+    let documents = [config_map("a", "k", "1"), secret("b", "k", "1"), wrong];
+    let mut session = component.session(&documents).await.unwrap();
+    session.prepare_namespaces().await.unwrap();
+    session.apply().await.unwrap_err();
+    session.record_progress().await.unwrap();
+    let before = env.cluster.requests();
+    let mut session = component.session(&documents).await.unwrap();
+    session.apply().await.unwrap_err();
+    assert_eq!(
+        env.cluster.requests().since(&before).of(Verb::Patch),
+        1,
+        "only what failed is tried again"
+    );
+    assert!(
+        matches!(component.check(&documents).await, Verdict::Differs(found) if found == [Difference::Unfinished])
+    );
+    assert!(
+        !component
+            .target
+            .record()
+            .await
+            .unwrap()
+            .unwrap()
+            .objects
+            .is_empty()
+    );
+    // What the interrupted passes left is pruned, though the record of the end never named it.
+    let pass = component.run(&[config_map("a", "k", "1")]).await.unwrap();
+    assert_eq!(pass.done(), ["delete Secret/b"]);
 }
 
 pub(crate) async fn replicas_belong_to_the_autoscaler(env: &Env) {
