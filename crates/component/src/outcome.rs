@@ -90,7 +90,10 @@ impl Outcome {
             changes,
             plan,
             revision: None,
-            not_ready: report.state.as_ref().is_some_and(|operation| operation.not_ready()),
+            not_ready: report
+                .state
+                .as_ref()
+                .is_some_and(|operation| operation.not_ready()),
             lines: lines(report),
         }
     }

@@ -7,8 +7,8 @@ use evenkeel_cluster::ComponentTarget;
 use evenkeel_core::{Clock, ComponentRevision, ComponentSpec, ObjectChange, Plan};
 use evenkeel_source::Sources;
 use evenkeel_steps::{
-    Cancel, CancelFns, Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy, RuntimeFns, Spans,
-    Unobserved,
+    Cancel, CancelFns, Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy, RuntimeFns,
+    Spans, Unobserved,
 };
 use evenkeel_telemetry::{CancellationToken, Tasks, time};
 
@@ -136,7 +136,7 @@ impl Reconciler {
             shared: self.shared.clone(),
             end: Mutex::default(),
         };
-        let report = pipeline.run(&pass, pass_options).await;
+        let report = Box::pin(pipeline.run(&pass, pass_options)).await;
         let end = pass.end.into_inner().unwrap_or_else(PoisonError::into_inner);
         Outcome {
             revision: end.revision,

@@ -1,8 +1,8 @@
 //! Carrying the plan out, one step after the other, all on one session.
 
-use evenkeel_cluster::{Stop, WaitOptions};
+use evenkeel_cluster::{ErrorClass, Session, Stop, WaitOptions};
 use evenkeel_core::{Plan, PlanAction};
-use evenkeel_steps::{Change, ClosureStep, Context, Decision, Outcome, step};
+use evenkeel_steps::{Change, ClosureStep, Context, Decision, Failure, Outcome, step};
 
 use crate::Work;
 use crate::operation::Operation;
@@ -97,7 +97,9 @@ pub(crate) fn apply() -> ClosureStep<Operation> {
                 operation.attach(cx.progress());
                 let mut session = session.lock().await;
                 let before = session.changes().len();
-                session.apply().await.map_err(|error| operation.failed(error))?;
+                if let Err(error) = session.apply().await {
+                    return Err(broken_off(operation, &mut session, error).await);
+                }
                 Ok(told(session.changes().len() - before))
             }))
         })
@@ -130,8 +132,10 @@ pub(crate) fn wait_ready() -> ClosureStep<Operation> {
                     why: Stop::Cancelled,
                 }),
             };
-            waited.map_err(|error| operation.failed(error))?;
-            Ok(Outcome::done())
+            match waited {
+                Ok(()) => Ok(Outcome::done()),
+                Err(error) => Err(broken_off(operation, &mut session, error).await),
+            }
         })
 }
 
@@ -171,6 +175,19 @@ pub(crate) fn record() -> ClosureStep<Operation> {
             recorded.map_err(|error| operation.failed(error))?;
             Ok(Outcome::done())
         })
+}
+
+/// The failure `error`, after writing down what was reached, so that the next try applies only what is missing. Not being
+/// able to write that down makes nothing worse.
+async fn broken_off(operation: &Operation, session: &mut Session, error: evenkeel_cluster::Error) -> Failure {
+    let writes_end = matches!(
+        error.class(),
+        ErrorClass::Fenced(_) | ErrorClass::Stopped | ErrorClass::Unreachable | ErrorClass::Unauthorized
+    );
+    if !writes_end && let Err(unwritten) = session.record_progress().await {
+        tracing::debug!(error = %unwritten, "what was reached is not recorded");
+    }
+    operation.failed(error)
 }
 
 /// Whether the target says already that these inputs were applied to the end.
