@@ -10,6 +10,8 @@ use crate::{ClusterName, ComponentGraph, ComponentSpec, Error, FieldError, Sourc
 const COMPONENTS_MAX: usize = 1_000;
 /// The most labels one cluster may carry.
 const LABELS_MAX: usize = 64;
+/// The longest name of a component: it is the Helm release name, which charts build longer names from.
+const COMPONENT_NAME_MAX: usize = 53;
 /// The longest label key or value.
 const LABEL_LENGTH_MAX: usize = 253;
 
@@ -89,6 +91,12 @@ impl ClusterSpec {
         for (index, component) in self.components.iter().enumerate() {
             if !names.insert(&component.name) {
                 let message = format!("component {:?} is listed twice", component.name.as_str());
+                errors.push(FieldError::new(format!("components[{index}].name"), message));
+            }
+            if component.name.as_str().len() > COMPONENT_NAME_MAX {
+                let message = format!(
+                    "expected at most {COMPONENT_NAME_MAX} characters, as Helm does of a release name"
+                );
                 errors.push(FieldError::new(format!("components[{index}].name"), message));
             }
             if let SourceRef::Directory { path } = &component.source
@@ -182,6 +190,16 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is missing in {text:?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn names_must_do_as_release_names() -> Result<(), Box<dyn std::error::Error>> {
+        let spec = read(serde_json::json!({"name": "c1", "components": [component(&"x".repeat(54), &[])]}))?;
+        let text = spec.validate().map_err(|error| error.to_string());
+        assert!(
+            text.is_err_and(|text| text.starts_with("components[0].name: expected at most 53 characters"))
+        );
         Ok(())
     }
 }
