@@ -4,6 +4,8 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use evenkeel_goyaml::{is_digit, is_letter, is_print};
+
 /// Decodes the first rune; a byte that starts no valid sequence is U+FFFD of width 1, the end is width 0.
 pub(crate) fn decode(text: &[u8]) -> (char, usize) {
     let Some(first) = text.first() else {
@@ -112,24 +114,6 @@ fn holds(table: &[(u32, u32)], c: char) -> bool {
         .is_some_and(|(_, last)| code <= *last)
 }
 
-/// `unicode.IsLetter`
-pub(crate) fn is_letter(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_alphabetic()
-    } else {
-        holds(tables::LETTER, c)
-    }
-}
-
-/// `unicode.IsDigit`
-pub(crate) fn is_digit(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_digit()
-    } else {
-        holds(tables::DIGIT, c)
-    }
-}
-
 /// `unicode.IsNumber`
 pub(crate) fn is_number(c: char) -> bool {
     c.is_numeric()
@@ -138,15 +122,6 @@ pub(crate) fn is_number(c: char) -> bool {
 /// `unicode.IsPunct`
 pub(crate) fn is_punct(c: char) -> bool {
     holds(tables::PUNCT, c)
-}
-
-/// `strconv.IsPrint`
-pub(crate) fn is_print(c: char) -> bool {
-    if c.is_ascii() {
-        matches!(c, ' '..='~')
-    } else {
-        holds(tables::PRINT, c)
-    }
 }
 
 /// `unicode.IsUpper`: Rust also counts numbers and symbols that look like capitals.

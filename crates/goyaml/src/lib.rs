@@ -46,5 +46,5 @@ pub use json::{JsonStyle, replace_invalid_utf8, to_json, try_to_json};
 pub use key_order::natural_order;
 pub use number::format_json_float;
 pub use read::{YamlDocument, from_yaml, from_yaml_documents, from_yaml_list, from_yaml_map};
-pub use unicode::is_print;
+pub use unicode::{is_digit, is_letter, is_print};
 pub use value::{Map, Numbers, Value};

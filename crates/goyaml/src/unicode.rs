@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 /// Go's `unicode.IsLetter`.
-pub(crate) fn is_letter(c: char) -> bool {
+pub fn is_letter(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphabetic()
     } else {
@@ -13,7 +13,7 @@ pub(crate) fn is_letter(c: char) -> bool {
 }
 
 /// Go's `unicode.IsDigit`.
-pub(crate) fn is_digit(c: char) -> bool {
+pub fn is_digit(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_digit()
     } else {
