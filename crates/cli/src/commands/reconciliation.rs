@@ -1,7 +1,7 @@
 //! `evenkeel reconciliation`: what happened to a cluster, run by run, step by step.
 
 use clap::{Args, Subcommand};
-use evenkeel_api::{Client, Operation, Reconciliation};
+use evenkeel_api::{Client, Operation, Reconciliation, ReconciliationSummary};
 use evenkeel_core::{ClusterName, ReconciliationId};
 
 use crate::commands::Connection;
@@ -46,32 +46,35 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
 
 async fn list(client: &Client, cluster: &ClusterName, format: OutputFormat) -> anyhow::Result<()> {
     let runs = client.reconciliations(cluster).await?;
+    output::print(format, &runs, || table(&runs))
+}
+
+/// Runs, one a row.
+pub(crate) fn table(runs: &[ReconciliationSummary]) -> String {
     let now = crate::now();
-    output::print(format, &runs, || {
-        let rows = runs.iter().map(|run| {
-            [
-                run.id.to_string(),
-                run.version.to_string(),
-                run.strategy.as_str().to_owned(),
-                run.cause.as_str().to_owned(),
-                run.state.to_string(),
-                output::age(run.started, now),
-                output::age(run.started, run.finished.unwrap_or(now)),
-            ]
-        });
-        output::table(
-            [
-                "RECONCILIATION",
-                "VERSION",
-                "STRATEGY",
-                "CAUSE",
-                "STATE",
-                "AGE",
-                "TOOK",
-            ],
-            rows,
-        )
-    })
+    let rows = runs.iter().map(|run| {
+        [
+            run.id.to_string(),
+            run.version.to_string(),
+            run.strategy.as_str().to_owned(),
+            run.cause.as_str().to_owned(),
+            run.state.to_string(),
+            output::age(run.started, now),
+            output::age(run.started, run.finished.unwrap_or(now)),
+        ]
+    });
+    output::table(
+        [
+            "RECONCILIATION",
+            "VERSION",
+            "STRATEGY",
+            "CAUSE",
+            "STATE",
+            "AGE",
+            "TOOK",
+        ],
+        rows,
+    )
 }
 
 async fn get(client: &Client, id: &ReconciliationId, format: OutputFormat) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Named;
 use super::status::Wait;
+use crate::commands::reconciliation;
 use crate::output;
 
 #[derive(Debug, Args)]
@@ -46,29 +47,11 @@ pub(super) async fn run(client: &Client, arguments: Named) -> anyhow::Result<()>
                 components.collect::<Vec<_>>().join(","),
             ]
         });
-        let runs = history.reconciliations.iter().map(|run| {
-            let end = run.finished.unwrap_or(now);
-            [
-                run.id.to_string(),
-                run.version.to_string(),
-                run.strategy.as_str().to_owned(),
-                run.cause.as_str().to_owned(),
-                run.state.to_string(),
-                output::age(run.started, now),
-                output::age(run.started, end),
-            ]
-        });
         let versions = output::table(["VERSION", "AGE", "COMPONENTS"], versions);
-        let header = [
-            "RECONCILIATION",
-            "VERSION",
-            "STRATEGY",
-            "CAUSE",
-            "STATE",
-            "AGE",
-            "TOOK",
-        ];
-        format!("{versions}\n\n{}", output::table(header, runs))
+        format!(
+            "{versions}\n\n{}",
+            reconciliation::table(&history.reconciliations)
+        )
     })
 }
 
