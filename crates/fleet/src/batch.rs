@@ -86,6 +86,24 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn whoever_comes_after_the_end_is_told() {
+        let batch: Batch<u32, u32> = Batch::new();
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let waiting = batch.write(1);
+        tokio::pin!(waiting);
+        assert!(
+            futures::poll!(&mut waiting).is_pending(),
+            "it is handed in before the end"
+        );
+        batch
+            .serve(stop, |items| async move { items.into_iter().map(|item| item + 1).collect() })
+            .await;
+        assert_eq!(waiting.await, Ok(2));
+        assert_eq!(batch.write(1).await, Err(Ending));
+    }
+
+    #[tokio::test]
     async fn what_waits_is_written_together() {
         let batch: Batch<u32, u32> = Batch::new();
         let calls = AtomicUsize::new(0);

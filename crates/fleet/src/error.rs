@@ -11,6 +11,14 @@ pub enum Error {
     /// The document is not valid.
     #[error(transparent)]
     Invalid(#[from] evenkeel_core::Error),
+    /// A filter that cannot be read.
+    #[error("parameter {name}: {problem}")]
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
     /// The name in the path and the one in the document differ.
     #[error("the document is about cluster {document}, the path names {path}: they must be the same")]
     NameMismatch {

@@ -86,7 +86,7 @@ impl Fleet {
     /// One page of clusters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a label filter without `=`, and what the inventory answers.
+    /// [`Error::Parameter`] for a label filter without `=`, and what the inventory answers.
     pub async fn clusters(&self, list: &api::ListClusters) -> Result<api::ClusterPage, Error> {
         let mut filter = ClusterFilter {
             state: list.state,
@@ -96,9 +96,9 @@ impl Fleet {
             ..ClusterFilter::default()
         };
         if let Some(label) = &list.label {
-            let (key, value) = label.split_once('=').ok_or_else(|| {
-                let problem = FieldError::new("label", format!("expected key=value, found {label:?}"));
-                evenkeel_core::Error::Spec(vec![problem])
+            let (key, value) = label.split_once('=').ok_or_else(|| Error::Parameter {
+                name: "label",
+                problem: format!("expected key=value, found {label:?}"),
             })?;
             filter.labels.insert(key.to_owned(), value.to_owned());
         }

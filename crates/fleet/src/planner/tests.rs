@@ -1,4 +1,4 @@
-use evenkeel_core::ComponentSpec;
+use evenkeel_core::{ComponentSpec, Strategy};
 use proptest::prelude::*;
 
 use super::*;

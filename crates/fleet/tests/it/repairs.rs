@@ -1,0 +1,137 @@
+//! What somebody else changed is put right at the next pass; what is not ready any more is told.
+
+use std::time::Duration;
+
+use evenkeel_api::ClusterStatus;
+use evenkeel_core::{ClusterState, ReconciliationState, Strategy};
+use serde_json::json;
+
+use crate::world::{World, component, name, operations, settings};
+
+async fn repairing() -> World {
+    let mut settings = settings();
+    settings.check_interval = Duration::from_millis(200);
+    let world = World::with(settings).await;
+    world.deployment_chart("web");
+    world.map_chart("map");
+    world
+        .put("blue", json!([component("web", "web"), component("map", "map")]))
+        .await;
+    world.ready("blue").await;
+    world
+}
+
+/// Waits until another run than `before` has ended well.
+async fn repaired(world: &World, before: &ClusterStatus) -> evenkeel_api::Reconciliation {
+    let again = |status: &ClusterStatus| {
+        status.reconciliation != before.reconciliation && status.state == ClusterState::Ready
+    };
+    world.until("blue", "repaired", again).await;
+    let run = world.newest_run("blue").await;
+    assert_eq!(run.summary.state, ReconciliationState::Succeeded);
+    assert_eq!(run.summary.strategy, Strategy::Repair);
+    run
+}
+
+#[tokio::test]
+async fn a_deleted_deployment_comes_back() {
+    let world = repairing().await;
+    let before = world.status("blue").await;
+    let cluster = world.cluster("blue");
+    cluster.delete("apps/v1", "Deployment", "apps", "web").unwrap();
+    let run = repaired(&world, &before).await;
+    assert_eq!(operations(&run), ["repair web succeeded"]);
+    assert!(
+        run.operations[0]
+            .cause
+            .contains("Deployment.apps/web in namespace apps is missing"),
+        "{}",
+        run.operations[0].cause
+    );
+    assert!(
+        cluster
+            .get("apps/v1", "Deployment", "apps", "web")
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn a_changed_field_is_put_right() {
+    let world = repairing().await;
+    let before = world.status("blue").await;
+    let patch = json!({"data": {"text": "by hand", "more": "is left alone"}});
+    let cluster = world.cluster("blue");
+    cluster
+        .patch("kubectl-edit", "v1", "ConfigMap", "apps", "map", patch)
+        .unwrap();
+    let run = repaired(&world, &before).await;
+    assert_eq!(operations(&run), ["repair map succeeded"]);
+    assert!(run.operations[0].cause.contains("changed by somebody else"));
+    let map = cluster.get("v1", "ConfigMap", "apps", "map").unwrap().unwrap();
+    assert_eq!(map["data"], json!({"text": "first", "more": "is left alone"}));
+}
+
+#[tokio::test]
+async fn what_is_not_ready_any_more_degrades_the_cluster_without_an_operation() {
+    let world = repairing().await;
+    let runs = world.runs("blue").await;
+    let cluster = world.cluster("blue");
+    let pods = cluster.list("v1", "Pod", "apps").unwrap();
+    assert_eq!(pods.len(), 1);
+    // A controller that reports its replicas gone; nobody changed what we asked for.
+    let patch =
+        json!({"status": {"readyReplicas": 0, "availableReplicas": 0, "unavailableReplicas": 1, "conditions": [
+            {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"},
+        ]}});
+    cluster
+        .patch_status("controller", "apps/v1", "Deployment", "apps", "web", patch)
+        .unwrap();
+    let degraded = |status: &ClusterStatus| status.state == ClusterState::Degraded;
+    let status = world.until("blue", "degraded", degraded).await;
+    let told = status.reason.unwrap();
+    assert!(
+        told.starts_with("component web: Deployment.apps/web in namespace apps"),
+        "{told}"
+    );
+    let web = status
+        .components
+        .iter()
+        .find(|component| component.name.as_str() == "web")
+        .unwrap();
+    assert!(web.not_ready.is_some());
+    assert_eq!(world.runs("blue").await, runs);
+    // And ready again once it is.
+    let patch = json!({"status": {"readyReplicas": 1, "availableReplicas": 1, "unavailableReplicas": null, "conditions": [
+        {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+    ]}});
+    cluster
+        .patch_status("controller", "apps/v1", "Deployment", "apps", "web", patch)
+        .unwrap();
+    let status = world.ready("blue").await;
+    assert!(
+        status
+            .components
+            .iter()
+            .all(|component| component.not_ready.is_none())
+    );
+    assert_eq!(world.runs("blue").await, runs);
+}
+
+#[tokio::test]
+async fn a_person_can_ask_for_a_look() {
+    let world = World::new().await;
+    world.map_chart("map");
+    world.put("blue", json!([component("map", "map")])).await;
+    let before = world.ready("blue").await;
+    world
+        .cluster("blue")
+        .delete("v1", "ConfigMap", "apps", "map")
+        .unwrap();
+    world.fleet().reconcile(&name("blue")).await.unwrap();
+    let again = |status: &ClusterStatus| {
+        status.reconciliation != before.reconciliation && status.state == ClusterState::Ready
+    };
+    world.until("blue", "repaired", again).await;
+    assert_eq!(world.text("blue", "map").as_deref(), Some("first"));
+}

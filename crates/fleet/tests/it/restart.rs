@@ -1,0 +1,113 @@
+//! A mothership that stops or dies in the middle: another one on the same database goes on and finishes.
+
+use evenkeel_api::ClusterStatus;
+use evenkeel_core::{DeleteMode, OperationStateKind, ReconciliationState};
+use serde_json::json;
+
+use crate::world::{World, component, operations, settings, state, values, with};
+
+/// A world with a run in the middle: `db` is done, `web` is waited for, `after` waits for `web`.
+async fn in_the_middle() -> World {
+    let mut settings = settings();
+    // Short enough that a dead one's lease ends soon.
+    settings.lease = std::time::Duration::from_secs(3);
+    settings.heartbeat = std::time::Duration::from_millis(500);
+    settings.write_timeout = std::time::Duration::from_secs(2);
+    let world = World::with(settings).await;
+    world.map_chart("map");
+    world.deployment_chart("web");
+    let web = values(component("web", "web"), json!({"behaviour": "stuck"}));
+    let components = json!([
+        component("db", "map"),
+        with(web, json!({"dependsOn": ["db"]})),
+        with(component("after", "map"), json!({"dependsOn": ["web"]})),
+    ]);
+    world.put("blue", components).await;
+    let middle = |status: &ClusterStatus| {
+        state(status, "db") == Some(OperationStateKind::Succeeded)
+            && state(status, "web") == Some(OperationStateKind::Running)
+    };
+    world.until("blue", "in the middle", middle).await;
+    // Applied: only readiness is missing.
+    evenkeel_testkit::eventually("web is there", async || {
+        let web = world.cluster("blue").get("apps/v1", "Deployment", "apps", "web");
+        web.unwrap().ok_or("not yet")
+    })
+    .await;
+    world
+}
+
+/// Lets the stuck pods go on.
+fn free(world: &World) {
+    let cluster = world.cluster("blue");
+    let patch = json!({"metadata": {"annotations": {"simulator.evenkeel.dev/behaviour": null}}});
+    cluster
+        .patch("somebody", "apps/v1", "Deployment", "apps", "web", patch)
+        .unwrap();
+    for pod in cluster.list("v1", "Pod", "apps").unwrap() {
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        cluster.delete("v1", "Pod", "apps", name).unwrap();
+    }
+}
+
+async fn finishes(world: &World, run: &evenkeel_api::Reconciliation) {
+    world.ready("blue").await;
+    let run = world.fleet().reconciliation(&run.summary.id).await.unwrap();
+    assert_eq!(run.summary.state, ReconciliationState::Succeeded);
+    assert_eq!(
+        operations(&run),
+        [
+            "install db succeeded",
+            "install web succeeded",
+            "install after succeeded"
+        ]
+    );
+    assert_eq!(world.runs("blue").await, 1);
+    assert_eq!(world.text("blue", "after").as_deref(), Some("first"));
+}
+
+#[tokio::test]
+async fn a_clean_stop_gives_the_work_back() {
+    let mut world = in_the_middle().await;
+    let run = world.newest_run("blue").await;
+    world.stop().await;
+    free(&world);
+    world.start().await;
+    finishes(&world, &run).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_one_s_work_is_done_by_the_next() {
+    let mut world = in_the_middle().await;
+    let run = world.newest_run("blue").await;
+    world.kill().await;
+    free(&world);
+    world.start().await;
+    finishes(&world, &run).await;
+}
+
+#[tokio::test]
+async fn a_deletion_goes_on_after_a_restart() {
+    let mut world = in_the_middle().await;
+    world.delete("blue", DeleteMode::Uninstall).await;
+    world.kill().await;
+    world.start().await;
+    world.gone("blue").await;
+    assert_eq!(world.text("blue", "db"), None);
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_saw_is_seen_by_the_next() {
+    let mut world = World::new().await;
+    world.map_chart("map");
+    world.put("blue", json!([component("web", "map")])).await;
+    world.ready("blue").await;
+    let changed = json!([values(component("web", "map"), json!({"text": "second"}))]);
+    world.cluster("blue").faults().unreachable(true);
+    world.put("blue", changed).await;
+    world.stop().await;
+    world.cluster("blue").faults().unreachable(false);
+    world.start().await;
+    world.ready("blue").await;
+    assert_eq!(world.text("blue", "web").as_deref(), Some("second"));
+}

@@ -1,0 +1,323 @@
+//! A mothership, its simulated clusters and its charts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_api as api;
+use evenkeel_core::{ClusterName, ClusterState, DeleteMode, OperationStateKind};
+use evenkeel_fleet::{Error, Fleet, Parts, Settings};
+use evenkeel_inventory::{KeySource, Location, OpenOptions, SqliteStore, Synchronous};
+use evenkeel_simulator::{Cluster, Options, Simulator};
+use evenkeel_source::DirectoryPolicy;
+use evenkeel_telemetry::{Metrics, SystemClock, Tasks};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// How long anything may take; far more than it needs.
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
+/// How long services have to stop.
+const STOP: Duration = Duration::from_secs(15);
+
+/// Everything at hand. Ends with the test.
+pub(crate) struct World {
+    pub(crate) simulator: Simulator,
+    folder: TempDir,
+    settings: Settings,
+    running: Option<Running>,
+}
+
+struct Running {
+    fleet: Fleet,
+    tasks: Tasks,
+}
+
+/// Settings for tests: nobody waits for seconds.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        fleet_name: "tests".to_owned(),
+        worker: "test".to_owned(),
+        // Nothing is looked at by interval unless a test wants it.
+        check_interval: Duration::from_secs(60 * 60),
+        lease: Duration::from_secs(6),
+        heartbeat: Duration::from_secs(1),
+        write_timeout: Duration::from_secs(4),
+        ready_timeout: Duration::from_secs(30),
+        retry_first: Duration::from_millis(100),
+        retry_longest: Duration::from_millis(500),
+        ..Settings::default()
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(settings()).await
+    }
+
+    pub(crate) async fn with(settings: Settings) -> Self {
+        evenkeel_testkit::install_crypto_provider();
+        let mut world = Self {
+            simulator: Simulator::start(Options::default()).await.unwrap(),
+            folder: tempfile::tempdir().unwrap(),
+            settings,
+            running: None,
+        };
+        world.start().await;
+        world
+    }
+
+    /// Starts a mothership on the world's database.
+    pub(crate) async fn start(&mut self) {
+        let clock = Arc::new(SystemClock);
+        let options = OpenOptions {
+            location: Location::File(self.folder.path().join("inventory.db")),
+            keys: KeySource::File(self.folder.path().join("keys")),
+            synchronous: Synchronous::Normal,
+        };
+        let store = Arc::new(SqliteStore::open(options, clock.clone()).await.unwrap());
+        let tasks = Tasks::new();
+        let fleet = Fleet::new(Parts {
+            store,
+            directories: DirectoryPolicy::Below(self.charts()),
+            settings: self.settings.clone(),
+            clock,
+            tasks: tasks.clone(),
+            metrics: Metrics::new(),
+        })
+        .unwrap();
+        fleet.start();
+        self.running = Some(Running { fleet, tasks });
+    }
+
+    /// Stops the mothership cleanly.
+    pub(crate) async fn stop(&mut self) {
+        let Running { fleet, tasks } = self.running.take().unwrap();
+        let stopped = tasks.shutdown(STOP).await;
+        assert!(stopped.aborted.is_empty(), "{stopped:?}");
+        drop(fleet);
+    }
+
+    /// Drops the mothership where it stands, as a kill does.
+    pub(crate) async fn kill(&mut self) {
+        let Running { fleet, tasks } = self.running.take().unwrap();
+        tasks.shutdown(Duration::ZERO).await;
+        drop(fleet);
+    }
+
+    pub(crate) fn fleet(&self) -> &Fleet {
+        &self.running.as_ref().unwrap().fleet
+    }
+
+    fn charts(&self) -> PathBuf {
+        let charts = self.folder.path().join("charts");
+        std::fs::create_dir_all(&charts).unwrap();
+        charts
+    }
+
+    /// Where a file of a chart is.
+    pub(crate) fn chart_file(&self, chart: &str, path: &str) -> PathBuf {
+        self.charts().join(chart).join(path)
+    }
+
+    /// Writes one file of a chart; the first makes the chart.
+    pub(crate) fn write(&self, chart: &str, path: &str, text: &str) {
+        let chart_path = self.charts().join(chart);
+        let write = |path: &Path, text: &str| {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let about = chart_path.join("Chart.yaml");
+        if !about.exists() {
+            write(&about, &format!("apiVersion: v2\nname: {chart}\nversion: 1.0.0\n"));
+        }
+        write(&chart_path.join(path), text);
+    }
+
+    /// A chart with one ConfigMap whose `data.text` is the value `text`.
+    pub(crate) fn map_chart(&self, chart: &str) {
+        self.write(chart, "values.yaml", "text: first\n");
+        self.write(
+            chart,
+            "templates/map.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  text: {{ .Values.text | quote }}\n",
+        );
+    }
+
+    /// A chart with one Deployment, whose pods become ready by themselves unless `behaviour` says otherwise.
+    pub(crate) fn deployment_chart(&self, chart: &str) {
+        self.write(chart, "values.yaml", "replicas: 1\nbehaviour: ''\nimage: a:1\n");
+        self.write(chart, "templates/deployment.yaml", DEPLOYMENT);
+    }
+
+    pub(crate) fn cluster(&self, name: &str) -> Cluster {
+        self.simulator
+            .cluster(name)
+            .unwrap_or_else(|| self.simulator.add_cluster(name).unwrap())
+    }
+
+    /// Registers a cluster with its simulated one, or changes it.
+    pub(crate) async fn put(&self, cluster: &str, components: Value) -> api::Accepted {
+        let kubeconfig = self.cluster(cluster).kubeconfig().to_owned();
+        self.put_with(cluster, components, &kubeconfig).await.unwrap()
+    }
+
+    pub(crate) async fn put_with(
+        &self,
+        cluster: &str,
+        components: Value,
+        kubeconfig: &str,
+    ) -> Result<api::Accepted, Error> {
+        let document = json!({"name": cluster, "components": components, "kubeconfig": kubeconfig});
+        let document = api::ClusterDocument::from_value(document).unwrap();
+        self.fleet().put_cluster(&name(cluster), document).await
+    }
+
+    pub(crate) async fn status(&self, cluster: &str) -> api::ClusterStatus {
+        self.fleet().status(&name(cluster)).await.unwrap()
+    }
+
+    /// Waits for a status.
+    pub(crate) async fn until(
+        &self,
+        cluster: &str,
+        what: &str,
+        is: impl Fn(&api::ClusterStatus) -> bool,
+    ) -> api::ClusterStatus {
+        let end = Instant::now() + BOUND;
+        let mut known = String::new();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let status = self
+                .fleet()
+                .status_after(&name(cluster), &known, left)
+                .await
+                .unwrap();
+            if is(&status) {
+                return status;
+            }
+            assert!(Instant::now() < end, "{what}: seen last {status:#?}");
+            known = status.revision;
+        }
+    }
+
+    /// Waits until a cluster is ready at its newest version.
+    pub(crate) async fn ready(&self, cluster: &str) -> api::ClusterStatus {
+        let ready = |status: &api::ClusterStatus| {
+            status.state == ClusterState::Ready && status.observed_version == Some(status.version)
+        };
+        self.until(cluster, "ready", ready).await
+    }
+
+    pub(crate) async fn delete(&self, cluster: &str, mode: DeleteMode) {
+        self.fleet().delete_cluster(&name(cluster), mode).await.unwrap();
+    }
+
+    /// Waits until a cluster's record is gone.
+    pub(crate) async fn gone(&self, cluster: &str) {
+        evenkeel_testkit::eventually("the cluster is gone", async || {
+            match self.fleet().status(&name(cluster)).await {
+                Err(Error::Inventory(evenkeel_inventory::Error::NotFound { .. })) => Ok(()),
+                other => Err(other.map(|status| (status.state, status.reason))),
+            }
+        })
+        .await;
+    }
+
+    /// The newest run of a cluster, whole.
+    pub(crate) async fn newest_run(&self, cluster: &str) -> api::Reconciliation {
+        let runs = self.fleet().reconciliations(&name(cluster)).await.unwrap();
+        self.fleet().reconciliation(&runs[0].id).await.unwrap()
+    }
+
+    pub(crate) async fn runs(&self, cluster: &str) -> usize {
+        self.fleet().reconciliations(&name(cluster)).await.unwrap().len()
+    }
+
+    /// The text in the ConfigMap that [`World::map_chart`] makes.
+    pub(crate) fn text(&self, cluster: &str, component: &str) -> Option<String> {
+        let map = self
+            .cluster(cluster)
+            .get("v1", "ConfigMap", "apps", component)
+            .unwrap()?;
+        Some(map["data"]["text"].as_str().unwrap().to_owned())
+    }
+}
+
+/// One component in namespace `apps`.
+pub(crate) fn component(name: &str, chart: &str) -> Value {
+    json!({"name": name, "source": {"directory": {"path": chart}}, "namespace": "apps"})
+}
+
+/// The same with more fields, or others.
+pub(crate) fn with(mut component: Value, fields: Value) -> Value {
+    let more: BTreeMap<String, Value> = serde_json::from_value(fields).unwrap();
+    component.as_object_mut().unwrap().extend(more);
+    component
+}
+
+/// The same with inline values.
+pub(crate) fn values(component: Value, values: Value) -> Value {
+    with(component, json!({"values": [{"inline": values}]}))
+}
+
+pub(crate) fn name(cluster: &str) -> ClusterName {
+    ClusterName::new(cluster).unwrap()
+}
+
+/// The state of a component.
+pub(crate) fn state(status: &api::ClusterStatus, component: &str) -> Option<OperationStateKind> {
+    let component = status
+        .components
+        .iter()
+        .find(|status| status.name.as_str() == component)?;
+    component.state.as_ref().map(|state| state.kind())
+}
+
+/// The reason of a component's state.
+pub(crate) fn reason(status: &api::ClusterStatus, component: &str) -> String {
+    let component = status
+        .components
+        .iter()
+        .find(|status| status.name.as_str() == component);
+    let state = component.and_then(|component| component.state.as_ref());
+    state
+        .and_then(|state| state.reason())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Each operation of a run as `kind component state`, in order.
+pub(crate) fn operations(run: &api::Reconciliation) -> Vec<String> {
+    let line = |operation: &api::Operation| {
+        format!(
+            "{} {} {}",
+            operation.strategy.as_str(),
+            operation.component,
+            operation.state.kind()
+        )
+    };
+    run.operations.iter().map(line).collect()
+}
+
+const DEPLOYMENT: &str = r#"apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}
+  annotations:
+    simulator.evenkeel.dev/behaviour: {{ .Values.behaviour | quote }}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector:
+    matchLabels:
+      app: {{ .Release.Name }}
+  template:
+    metadata:
+      labels:
+        app: {{ .Release.Name }}
+    spec:
+      containers:
+        - name: main
+          image: {{ .Values.image }}
+"#;
