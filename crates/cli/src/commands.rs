@@ -1,8 +1,9 @@
 //! One file per command.
 
+pub(crate) mod bench;
 pub(crate) mod cluster;
-pub(crate) mod local;
 pub(crate) mod demo;
+pub(crate) mod local;
 pub(crate) mod mothership;
 pub(crate) mod reconciliation;
 

@@ -24,6 +24,8 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage, 130 int
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure this program
+    Bench(commands::bench::Arguments),
     /// Register, look at, change and delete clusters
     Cluster(commands::cluster::Arguments),
     /// Watch a simulated fleet become ready, drift and heal
@@ -43,11 +45,16 @@ fn main() -> ExitCode {
     match command {
         // The quickest command needs neither threads nor TLS.
         Command::Template(arguments) => template::run(&arguments),
+        Command::Bench(arguments) => commands::bench::run(logs, arguments),
         Command::Cluster(arguments) => {
             process::run_until_interrupted(logs, || commands::cluster::run(arguments))
         }
-        Command::Demo(arguments) => process::run(logs.or_quiet(), |tasks| commands::demo::run(arguments, tasks)),
-        Command::Mothership(arguments) => process::run(logs, |tasks| commands::mothership::run(arguments, tasks)),
+        Command::Demo(arguments) => {
+            process::run(logs.or_quiet(), |tasks| commands::demo::run(arguments, tasks))
+        }
+        Command::Mothership(arguments) => {
+            process::run(logs, |tasks| commands::mothership::run(arguments, tasks))
+        }
         Command::Local(arguments) => {
             process::run(logs.or_quiet(), |tasks| commands::local::run(*arguments, tasks))
         }

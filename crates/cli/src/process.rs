@@ -12,6 +12,8 @@ use crate::output;
 
 /// How long tasks may take to end after the command has.
 const SHUTDOWN: Duration = Duration::from_secs(10);
+/// What is logged by commands that tell people themselves what goes on and what failed.
+const QUIET: &str = "warn,evenkeel_steps=error,kube_client=off";
 /// The exit status of a command that was used wrongly, as clap has it.
 const USAGE: u8 = 2;
 
@@ -51,7 +53,12 @@ where
     F: FnOnce(Tasks) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
-    match try_run(logs, command) {
+    exit_code(try_run(logs, command))
+}
+
+/// Tells people how a command ended, and programs by a status.
+pub(crate) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::note(&format!("error: {error}"));
@@ -120,9 +127,12 @@ pub(crate) async fn shut_down(tasks: &Tasks) {
 }
 
 impl Logs {
-    /// The same, but of a command that draws on the terminal: only warnings unless asked for more.
+    /// The same, but of a command that draws on the terminal: only what it does not say itself, unless asked for more.
     pub(crate) fn or_quiet(self) -> Self {
-        Self { log: self.log.or_else(|| Some("warn".to_owned())), ..self }
+        Self {
+            log: self.log.or_else(|| Some(QUIET.to_owned())),
+            ..self
+        }
     }
 
     fn options(&self) -> LogOptions {

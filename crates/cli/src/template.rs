@@ -168,7 +168,7 @@ fn template(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A clock and randomness for templates that ask for them.
-fn options() -> RenderOptions {
+pub(crate) fn options() -> RenderOptions {
     let now = crate::now();
     let now = evenkeel_chart::Instant {
         seconds: now.as_second(),

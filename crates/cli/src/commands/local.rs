@@ -19,11 +19,12 @@ use evenkeel_steps::Mode;
 use evenkeel_telemetry::{SystemClock, Tasks};
 
 use crate::process::Usage;
-use inputs::Inputs;
-use operation::{Intent, Runner};
 use progress::Progress;
 
 pub(crate) use arguments::Arguments;
+pub(crate) use inputs::Inputs;
+pub(crate) use operation::{Intent, Runner};
+pub(crate) use report::ComponentReport;
 
 /// How many components are worked on at one time. Their requests share the client's own bound.
 const COMPONENTS_AT_ONCE: usize = 4;

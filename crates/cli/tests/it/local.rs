@@ -31,28 +31,60 @@ fn lives(env: &Env) {
     env.write("v.yaml", "greeting: good morning\n");
     let target = &env.target;
     let components = [
-        "--namespace", "apps", "--namespace", "extra=more", "--component", "web=./web", "--component",
-        "extra=./extra", "--depends-on", "web=extra", "--values", "web=v.yaml",
+        "--namespace",
+        "apps",
+        "--namespace",
+        "extra=more",
+        "--component",
+        "web=./web",
+        "--component",
+        "extra=./extra",
+        "--depends-on",
+        "web=extra",
+        "--values",
+        "web=v.yaml",
     ];
     let with = |more: &[&str]| env.local(&[&components, more].concat());
     let exists = |kind: &str, namespace: &str, name: &str| target.get("v1", kind, namespace, name).is_some();
 
     let mark = target.mark();
     let planned = with(&["--plan"]).exits(0);
-    assert!(planned.stdout.contains("web in namespace apps: 4 create"), "{}", planned.stdout);
-    for object in ["Namespace/apps", "Deployment.apps/web", "Service/web", "ConfigMap/web in namespace apps"] {
-        assert!(planned.stdout.contains(&format!("create  {object}")), "{object}: {}", planned.stdout);
+    assert!(
+        planned.stdout.contains("web in namespace apps: 4 create"),
+        "{}",
+        planned.stdout
+    );
+    for object in [
+        "Namespace/apps",
+        "Deployment.apps/web",
+        "Service/web",
+        "ConfigMap/web in namespace apps",
+    ] {
+        assert!(
+            planned.stdout.contains(&format!("create  {object}")),
+            "{object}: {}",
+            planned.stdout
+        );
     }
     assert_eq!(target.writes(&mark), [""; 0]);
     assert!(!exists("Namespace", "", "apps") && !exists("Namespace", "", "evenkeel-system"));
 
     let installed = with(&["--set", "web.replicas=2"]).exits(0);
-    assert_eq!(installed.row("web")[..7], ["web", "ready", "1", "4", "0", "0", "0"]);
-    assert_eq!(installed.row("extra")[..7], ["extra", "ready", "1", "2", "0", "0", "0"]);
+    assert_eq!(
+        installed.row("web")[..7],
+        ["web", "ready", "1", "4", "0", "0", "0"]
+    );
+    assert_eq!(
+        installed.row("extra")[..7],
+        ["extra", "ready", "1", "2", "0", "0", "0"]
+    );
     let deployment = target.get("apps/v1", "Deployment", "apps", "web").unwrap();
     assert_eq!(deployment.pointer("/status/readyReplicas"), Some(&Value::from(2)));
     let greeting = target.get("v1", "ConfigMap", "apps", "web").unwrap();
-    assert_eq!(greeting.pointer("/data/greeting"), Some(&Value::from("good morning")));
+    assert_eq!(
+        greeting.pointer("/data/greeting"),
+        Some(&Value::from("good morning"))
+    );
     assert!(exists("ConfigMap", "more", "extra"));
 
     let mark = target.mark();
@@ -60,12 +92,19 @@ fn lives(env: &Env) {
     assert_eq!(again.row("web")[..7], ["web", "ready", "1", "0", "0", "3", "0"]);
     assert_eq!(target.writes(&mark), [""; 0]);
     let planned = with(&["--set", "web.replicas=2", "--plan"]).exits(0);
-    assert!(planned.stdout.contains("web in namespace apps: 3 none"), "{}", planned.stdout);
+    assert!(
+        planned.stdout.contains("web in namespace apps: 3 none"),
+        "{}",
+        planned.stdout
+    );
     assert_eq!(target.writes(&mark), [""; 0]);
 
     let changed = with(&["--set", "web.replicas=1"]).exits(0);
     assert_eq!(changed.row("web")[..7], ["web", "ready", "2", "0", "1", "2", "0"]);
-    assert_eq!(changed.row("extra")[..7], ["extra", "ready", "1", "0", "0", "1", "0"]);
+    assert_eq!(
+        changed.row("extra")[..7],
+        ["extra", "ready", "1", "0", "0", "1", "0"]
+    );
     let deployment = target.get("apps/v1", "Deployment", "apps", "web").unwrap();
     assert_eq!(deployment.pointer("/spec/replicas"), Some(&Value::from(1)));
 
@@ -76,20 +115,37 @@ fn lives(env: &Env) {
 
     let mark = target.mark();
     let planned = with(&["--delete", "--plan"]).exits(0);
-    assert!(planned.stdout.contains("delete  Deployment.apps/web"), "{}", planned.stdout);
+    assert!(
+        planned.stdout.contains("delete  Deployment.apps/web"),
+        "{}",
+        planned.stdout
+    );
     assert_eq!(target.writes(&mark), [""; 0]);
 
     let deleted = env.local(&[
-        "--component", "web", "--component", "extra", "--depends-on", "web=extra", "--delete",
+        "--component",
+        "web",
+        "--component",
+        "extra",
+        "--depends-on",
+        "web=extra",
+        "--delete",
     ]);
     let deleted = deleted.exits(0);
     assert_eq!(deleted.row("web")[1], "deleted");
     // What waits for others goes before them.
-    let lines: Vec<_> = deleted.stdout.lines().filter_map(|line| line.split(' ').next()).collect();
+    let lines: Vec<_> = deleted
+        .stdout
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
     assert_eq!(lines, ["COMPONENT", "web", "extra"]);
     assert!(target.get("apps/v1", "Deployment", "apps", "web").is_none());
     for namespace in ["apps", "more", "evenkeel-system"] {
-        assert!(!exists("Namespace", "", namespace), "namespace {namespace} is still there");
+        assert!(
+            !exists("Namespace", "", namespace),
+            "namespace {namespace} is still there"
+        );
     }
     with(&["--delete"]).exits(0);
 }
@@ -109,24 +165,47 @@ fn a_password_is_made_once_on_a_real_cluster() {
 
 fn a_password_is_made_once(env: &Env) {
     let chart = format!("db={}/../../examples/database", env!("CARGO_MANIFEST_DIR"));
-    let run = |more: &[&str]| env.local(&[&["-n", "data", "--component", &chart], more].concat()).exits(0);
+    let run = |more: &[&str]| {
+        env.local(&[&["-n", "data", "--component", &chart], more].concat())
+            .exits(0)
+    };
     let password = || {
-        let secret = env.target.get("v1", "Secret", "data", "db-database").expect("the chart makes a Secret");
-        secret.pointer("/data/password").and_then(Value::as_str).unwrap().to_owned()
+        let secret = env
+            .target
+            .get("v1", "Secret", "data", "db-database")
+            .expect("the chart makes a Secret");
+        secret
+            .pointer("/data/password")
+            .and_then(Value::as_str)
+            .unwrap()
+            .to_owned()
     };
     run(&[]);
     let first = password();
     assert!(first.len() > 20);
     let mark = env.target.mark();
     run(&[]);
-    assert_eq!((password(), env.target.writes(&mark)), (first.clone(), Vec::new()));
+    assert_eq!(
+        (password(), env.target.writes(&mark)),
+        (first.clone(), Vec::new())
+    );
 
     // Drift of something else is healed, and the password stays.
     match &env.target {
-        fixture::Target::Simulated(cluster) => cluster.delete("v1", "Service", "data", "db-database").unwrap(),
+        fixture::Target::Simulated(cluster) => {
+            cluster.delete("v1", "Service", "data", "db-database").unwrap()
+        }
         fixture::Target::Real(cluster) => {
             let arguments = ["-n", "data", "delete", "service", "db-database"];
-            assert!(cluster.kubectl().args(arguments).output().unwrap().status.success());
+            assert!(
+                cluster
+                    .kubectl()
+                    .args(arguments)
+                    .output()
+                    .unwrap()
+                    .status
+                    .success()
+            );
         }
     }
     let healed = run(&[]);
@@ -138,29 +217,56 @@ fn a_password_is_made_once(env: &Env) {
 fn without_waiting_it_returns_at_once() {
     let env = simulated();
     env.chart("web", WEB);
-    let run = ["-n", "apps", "--component", "web=web", "--set", "web.behaviour=stuck"];
+    let run = [
+        "-n",
+        "apps",
+        "--component",
+        "web=web",
+        "--set",
+        "web.behaviour=stuck",
+    ];
     let applied = env.local(&[&run[..], &["--wait=false"]].concat()).exits(0);
     assert_eq!(applied.row("web")[1], "applied");
     let deployment = env.target.get("apps/v1", "Deployment", "apps", "web").unwrap();
-    assert_eq!(deployment.pointer("/status/readyReplicas").and_then(Value::as_u64).unwrap_or_default(), 0);
+    assert_eq!(
+        deployment
+            .pointer("/status/readyReplicas")
+            .and_then(Value::as_u64)
+            .unwrap_or_default(),
+        0
+    );
 
     // Who waits is told what is not ready.
     let late = env.local(&[&run[..], &["--timeout", "1s"]].concat()).exits(1);
-    late.says(&["error: component web: ", "Deployment.apps/web", "1 of 1 components failed"]);
+    late.says(&[
+        "error: component web: ",
+        "Deployment.apps/web",
+        "1 of 1 components failed",
+    ]);
 }
 
 #[test]
 fn a_program_reads_the_result() {
     let env = simulated();
     env.chart("web", WEB);
-    let ran = env.local(&["-n", "apps", "--component", "web=web", "-o", "json"]).exits(0);
+    let ran = env
+        .local(&["-n", "apps", "--component", "web=web", "-o", "json"])
+        .exits(0);
     assert_eq!(ran.stderr, "");
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let web = report.pointer("/components/0").unwrap();
-    assert_eq!((&web["name"], &web["state"], &web["revision"]), (&"web".into(), &"ready".into(), &1.into()));
+    assert_eq!(
+        (&web["name"], &web["state"], &web["revision"]),
+        (&"web".into(), &"ready".into(), &1.into())
+    );
     assert_eq!(web.pointer("/objects/created"), Some(&Value::from(4)));
-    assert_eq!(web.pointer("/changes/0/object/kind"), Some(&Value::from("Namespace")));
-    let planned = env.local(&["-n", "apps", "--component", "web=web", "-o", "yaml", "--plan"]).exits(0);
+    assert_eq!(
+        web.pointer("/changes/0/object/kind"),
+        Some(&Value::from("Namespace"))
+    );
+    let planned = env
+        .local(&["-n", "apps", "--component", "web=web", "-o", "yaml", "--plan"])
+        .exits(0);
     assert!(planned.stdout.contains("state: planned") && planned.stdout.contains("action: none"));
 }
 
@@ -187,7 +293,9 @@ fn an_archive_is_a_chart_too() {
         .current_dir(env.path(""))
         .status();
     assert!(packed.unwrap().success());
-    let ran = env.local(&["-n", "apps", "--component", "plain=plain-1.0.0.tgz"]).exits(0);
+    let ran = env
+        .local(&["-n", "apps", "--component", "plain=plain-1.0.0.tgz"])
+        .exits(0);
     assert_eq!(ran.row("plain")[..4], ["plain", "ready", "1", "2"]);
 }
 
@@ -201,7 +309,9 @@ fn what_another_fleet_installed_is_taken_only_when_told() {
     let mark = env.target.mark();
     let refused = env.local(&run).exits(1);
     refused.says(&["component plain", "belongs to fleet \"prod\", cluster \"local\""]);
-    env.local(&[&run[..], &["--delete"]].concat()).exits(1).says(&["belongs to fleet \"prod\""]);
+    env.local(&[&run[..], &["--delete"]].concat())
+        .exits(1)
+        .says(&["belongs to fleet \"prod\""]);
     assert_eq!(env.target.writes(&mark), [""; 0]);
 
     env.local(&[&run[..], &["--adopt"]].concat()).exits(0);
@@ -216,28 +326,42 @@ fn the_kubeconfig_is_found_as_kubectl_finds_it() {
     let config = env.target.simulated().kubeconfig().to_owned();
     let run = |kubeconfig: Option<&str>, more: &[&str]| {
         let mut command = env.command();
-        command.args(["local", "--component", "plain=plain", "--plan"]).args(more);
+        command
+            .args(["local", "--component", "plain=plain", "--plan"])
+            .args(more);
         if let Some(kubeconfig) = kubeconfig {
             command.env("KUBECONFIG", kubeconfig);
         }
         fixture::Ran::of(command.output().unwrap())
     };
-    run(None, &[]).exits(1).says(&[".kube/config cannot be read", "--kubeconfig"]);
+    run(None, &[])
+        .exits(1)
+        .says(&[".kube/config cannot be read", "--kubeconfig"]);
     env.write(".kube/config", &config);
     run(None, &[]).exits(0);
     run(Some(""), &[]).exits(0);
     run(Some("missing:kubeconfig"), &[]).exits(0);
-    run(Some("missing"), &[]).exits(1).says(&["kubeconfig missing cannot be read"]);
+    run(Some("missing"), &[])
+        .exits(1)
+        .says(&["kubeconfig missing cannot be read"]);
     run(Some("missing"), &["--kubeconfig=~/.kube/config"]).exits(0);
-    run(None, &["--context", "other"]).exits(1).says(&["it has no context \"other\": there are local-"]);
+    run(None, &["--context", "other"])
+        .exits(1)
+        .says(&["it has no context \"other\": there are local-"]);
 
     // A certificate in a file beside the kubeconfig.
-    let authority = config.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: ")).unwrap();
+    let authority = config
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("certificate-authority-data: "))
+        .unwrap();
     let mut decode = std::process::Command::new("base64");
     env.write("ca.b64", authority);
     let pem = decode.arg("-d").arg(env.path("ca.b64")).output().unwrap();
     env.write("other/ca.crt", &String::from_utf8(pem.stdout).unwrap());
-    let with_file = config.replace(&format!("certificate-authority-data: {authority}"), "certificate-authority: ca.crt");
+    let with_file = config.replace(
+        &format!("certificate-authority-data: {authority}"),
+        "certificate-authority: ca.crt",
+    );
     env.write("other/config", &with_file);
     run(Some("other/config"), &[]).exits(0);
 
@@ -255,7 +379,16 @@ fn the_kubeconfig_is_found_as_kubectl_finds_it() {
     );
     env.write("other/login", &credential);
     let mut allow = std::process::Command::new("chmod");
-    assert!(allow.arg("+x").arg(env.path("other/login")).status().unwrap().success());
-    run(Some("other/exec"), &[]).exits(1).says(&["users[0].user.exec", "--allow-exec"]);
+    assert!(
+        allow
+            .arg("+x")
+            .arg(env.path("other/login"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    run(Some("other/exec"), &[])
+        .exits(1)
+        .says(&["users[0].user.exec", "--allow-exec"]);
     run(Some("other/exec"), &["--allow-exec"]).exits(0);
 }

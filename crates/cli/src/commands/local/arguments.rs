@@ -120,11 +120,16 @@ impl FromStr for Assignment {
     type Err = WrongForm;
 
     fn from_str(text: &str) -> Result<Self, WrongForm> {
-        let (component, value) = text.split_once('=').ok_or(WrongForm("expected COMPONENT=VALUE".to_owned()))?;
+        let (component, value) = text
+            .split_once('=')
+            .ok_or(WrongForm("expected COMPONENT=VALUE".to_owned()))?;
         if value.is_empty() {
             return Err(WrongForm(format!("nothing stands after {component}=")));
         }
-        Ok(Self { component: component.parse().map_err(WrongForm::of)?, value: value.to_owned() })
+        Ok(Self {
+            component: component.parse().map_err(WrongForm::of)?,
+            value: value.to_owned(),
+        })
     }
 }
 
@@ -134,10 +139,18 @@ impl FromStr for ChartAssignment {
     fn from_str(text: &str) -> Result<Self, WrongForm> {
         if text.contains('=') {
             let Assignment { component, value } = text.parse()?;
-            return Ok(Self { component, path: Some(value) });
+            return Ok(Self {
+                component,
+                path: Some(value),
+            });
         }
-        let component = text.parse().map_err(|_| WrongForm(format!("expected NAME=PATH, like web=./{text}")))?;
-        Ok(Self { component, path: None })
+        let component = text
+            .parse()
+            .map_err(|_| WrongForm(format!("expected NAME=PATH, like web=./{text}")))?;
+        Ok(Self {
+            component,
+            path: None,
+        })
     }
 }
 
@@ -148,8 +161,13 @@ impl FromStr for ValueAssignment {
         let (component, expression) = text
             .split_once('.')
             .filter(|(component, expression)| !component.contains('=') && expression.contains('='))
-            .ok_or(WrongForm("expected COMPONENT.PATH=VALUE, like web.replicas=2".to_owned()))?;
-        Ok(Self { component: component.parse().map_err(WrongForm::of)?, expression: expression.to_owned() })
+            .ok_or(WrongForm(
+                "expected COMPONENT.PATH=VALUE, like web.replicas=2".to_owned(),
+            ))?;
+        Ok(Self {
+            component: component.parse().map_err(WrongForm::of)?,
+            expression: expression.to_owned(),
+        })
     }
 }
 
@@ -194,18 +212,36 @@ impl Arguments {
             });
         }
         for Assignment { component, value } in &self.values {
-            find(&mut components, component, "--values")?.files.push(PathBuf::from(value));
+            find(&mut components, component, "--values")?
+                .files
+                .push(PathBuf::from(value));
         }
-        for ValueAssignment { component, expression } in &self.set {
-            find(&mut components, component, "--set")?.set.push(expression.clone());
+        for ValueAssignment {
+            component,
+            expression,
+        } in &self.set
+        {
+            find(&mut components, component, "--set")?
+                .set
+                .push(expression.clone());
         }
-        for ValueAssignment { component, expression } in &self.set_string {
-            find(&mut components, component, "--set-string")?.set_string.push(expression.clone());
+        for ValueAssignment {
+            component,
+            expression,
+        } in &self.set_string
+        {
+            find(&mut components, component, "--set-string")?
+                .set_string
+                .push(expression.clone());
         }
         for Assignment { component, value } in &self.depends_on {
-            let other: ComponentName = value.parse().with_context(|| format!("--depends-on {component}={value}"))?;
+            let other: ComponentName = value
+                .parse()
+                .with_context(|| format!("--depends-on {component}={value}"))?;
             find(&mut components, &other, "--depends-on")?;
-            find(&mut components, component, "--depends-on")?.depends_on.push(other);
+            find(&mut components, component, "--depends-on")?
+                .depends_on
+                .push(other);
         }
         for component in namespaces.keys() {
             find(&mut components, component, "--namespace")?;
@@ -241,11 +277,19 @@ fn find<'a>(
     name: &ComponentName,
     flag: &str,
 ) -> anyhow::Result<&'a mut LocalComponent> {
-    let known: Vec<_> = components.iter().map(|component| component.name.to_string()).collect();
+    let known: Vec<_> = components
+        .iter()
+        .map(|component| component.name.to_string())
+        .collect();
     components
         .iter_mut()
         .find(|component| component.name == *name)
-        .with_context(|| format!("{flag} names component {name}, which no --component gives: there are {}", known.join(", ")))
+        .with_context(|| {
+            format!(
+                "{flag} names component {name}, which no --component gives: there are {}",
+                known.join(", ")
+            )
+        })
 }
 
 #[cfg(test)]
@@ -268,15 +312,40 @@ mod tests {
     #[test]
     fn arguments_find_their_component() {
         let components = components(&[
-            "--component", "db=./db", "--component", "web=./web", "-n", "shop", "-n", "web=front",
-            "-f", "web=v.yaml", "--set", "web.a.b=1,c=2", "--set-string", "db.x=3", "--depends-on", "web=db",
+            "--component",
+            "db=./db",
+            "--component",
+            "web=./web",
+            "-n",
+            "shop",
+            "-n",
+            "web=front",
+            "-f",
+            "web=v.yaml",
+            "--set",
+            "web.a.b=1,c=2",
+            "--set-string",
+            "db.x=3",
+            "--depends-on",
+            "web=db",
         ])
         .expect("the arguments are right");
-        let [db, web] = components.as_slice() else { panic!("two components") };
+        let [db, web] = components.as_slice() else {
+            panic!("two components")
+        };
         assert_eq!((db.namespace.as_str(), web.namespace.as_str()), ("shop", "front"));
         assert_eq!(web.files, [PathBuf::from("v.yaml")]);
-        assert_eq!((web.set.as_slice(), db.set_string.as_slice()), (&["a.b=1,c=2".to_owned()][..], &["x=3".to_owned()][..]));
-        assert_eq!(web.depends_on.iter().map(ComponentName::as_str).collect::<Vec<_>>(), ["db"]);
+        assert_eq!(
+            (web.set.as_slice(), db.set_string.as_slice()),
+            (&["a.b=1,c=2".to_owned()][..], &["x=3".to_owned()][..])
+        );
+        assert_eq!(
+            web.depends_on
+                .iter()
+                .map(ComponentName::as_str)
+                .collect::<Vec<_>>(),
+            ["db"]
+        );
     }
 
     #[test]
@@ -300,13 +369,20 @@ mod tests {
     #[test]
     fn what_is_only_deleted_needs_no_chart() {
         let components = components(&["--component", "web", "--delete"]).expect("the arguments are right");
-        assert_eq!(components.iter().map(|component| component.path.clone()).collect::<Vec<_>>(), [None]);
+        assert_eq!(
+            components
+                .iter()
+                .map(|component| component.path.clone())
+                .collect::<Vec<_>>(),
+            [None]
+        );
     }
 
     #[test]
     fn waiting_can_be_switched_off() {
         let wait = |more: &[&str]| {
-            Command::try_parse_from([&["local", "--component", "a=b"], more].concat()).map(|parsed| parsed.arguments.wait)
+            Command::try_parse_from([&["local", "--component", "a=b"], more].concat())
+                .map(|parsed| parsed.arguments.wait)
         };
         assert_eq!(wait(&[]).ok(), Some(true));
         assert_eq!(wait(&["--wait"]).ok(), Some(true));

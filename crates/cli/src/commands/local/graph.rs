@@ -52,7 +52,11 @@ pub(super) async fn run(
             None => break,
         }
     }
-    graph.order().iter().filter_map(|name| ended.remove(name)).collect()
+    graph
+        .order()
+        .iter()
+        .filter_map(|name| ended.remove(name))
+        .collect()
 }
 
 async fn one<'a>(
@@ -91,9 +95,15 @@ fn readiness(
     for dependency in graph.depends_on(&inputs.name) {
         match ended.get(dependency) {
             Some(report) if report.is_success() => {}
-            Some(report) => return Readiness::Never(ComponentReport::skipped(&inputs.name, &inputs.namespace, report)),
+            Some(report) => {
+                return Readiness::Never(ComponentReport::skipped(&inputs.name, &inputs.namespace, report));
+            }
             None => all_ended = false,
         }
     }
-    if all_ended { Readiness::Ready } else { Readiness::Waiting }
+    if all_ended {
+        Readiness::Ready
+    } else {
+        Readiness::Waiting
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Inputs {
 
 /// Chart archives of this machine, by content.
 #[derive(Debug, Default)]
-pub(crate) struct LocalArchives(BTreeMap<Digest, Bytes>);
+pub(super) struct LocalArchives(BTreeMap<Digest, Bytes>);
 
 #[async_trait]
 impl Archives for LocalArchives {
@@ -39,7 +39,7 @@ impl Archives for LocalArchives {
 
 impl Inputs {
     /// The component as the graph of dependencies knows it.
-    pub(super) fn spec(&self) -> ComponentSpec {
+    pub(crate) fn spec(&self) -> ComponentSpec {
         ComponentSpec {
             name: self.name.clone(),
             source: self.source.clone(),
@@ -98,7 +98,9 @@ pub(super) fn read(
 
 fn archive(path: &Path, archives: &mut LocalArchives) -> anyhow::Result<SourceRef> {
     let name = path.display();
-    let length = std::fs::metadata(path).with_context(|| format!("cannot read {name}"))?.len();
+    let length = std::fs::metadata(path)
+        .with_context(|| format!("cannot read {name}"))?
+        .len();
     if length > ARCHIVE_SIZE_MAX {
         bail!("{name} is larger than {ARCHIVE_SIZE_MAX} bytes");
     }
@@ -114,7 +116,10 @@ fn path_text(path: &Path, component: &ComponentName) -> anyhow::Result<String> {
         return Ok(".".to_owned());
     }
     let text = path.to_str().with_context(|| {
-        format!("the path of component {component} is not UTF-8: {}", path.display())
+        format!(
+            "the path of component {component} is not UTF-8: {}",
+            path.display()
+        )
     })?;
     Ok(text.to_owned())
 }

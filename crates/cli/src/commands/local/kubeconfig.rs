@@ -17,9 +17,18 @@ const VARIABLE: &str = "KUBECONFIG";
 /// Where kubectl looks when nothing is said.
 const DEFAULT: &str = "~/.kube/config";
 /// The lists of a kubeconfig, and what stands below `name` in each of their items.
-const LISTS: [(&str, &str); 3] = [("clusters", "cluster"), ("users", "user"), ("contexts", "context")];
+const LISTS: [(&str, &str); 3] = [
+    ("clusters", "cluster"),
+    ("users", "user"),
+    ("contexts", "context"),
+];
 /// The fields that name files, which are relative to the file that holds them.
-const PATHS: [&str; 4] = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
+const PATHS: [&str; 4] = [
+    "certificate-authority",
+    "client-certificate",
+    "client-key",
+    "tokenFile",
+];
 /// The largest kubeconfig that is read, in bytes.
 const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
@@ -83,7 +92,11 @@ fn candidates(given: Option<&Path>, variable: Option<&OsStr>) -> Vec<PathBuf> {
         .filter(|path| !path.as_os_str().is_empty())
         .map(expand)
         .collect();
-    if listed.is_empty() { vec![expand(DEFAULT)] } else { listed }
+    if listed.is_empty() {
+        vec![expand(DEFAULT)]
+    } else {
+        listed
+    }
 }
 
 fn is_missing(error: &anyhow::Error) -> bool {
@@ -96,7 +109,9 @@ fn is_missing(error: &anyhow::Error) -> bool {
 fn one(path: &Path) -> anyhow::Result<Map<String, Value>> {
     let name = path.display();
     let length = std::fs::metadata(path)
-        .with_context(|| format!("kubeconfig {name} cannot be read: name one with --kubeconfig or {VARIABLE}"))?
+        .with_context(|| {
+            format!("kubeconfig {name} cannot be read: name one with --kubeconfig or {VARIABLE}")
+        })?
         .len();
     if length > SIZE_MAX {
         bail!("kubeconfig {name} is larger than {SIZE_MAX} bytes");
@@ -106,7 +121,9 @@ fn one(path: &Path) -> anyhow::Result<Map<String, Value>> {
     // The parser's own words may quote the file, which holds credentials.
     let wrong = |line: Option<usize>| {
         let place = line.map(|line| format!(" at line {line}")).unwrap_or_default();
-        anyhow::anyhow!("kubeconfig {name} is not valid{place}: expected YAML with clusters, users and contexts")
+        anyhow::anyhow!(
+            "kubeconfig {name} is not valid{place}: expected YAML with clusters, users and contexts"
+        )
     };
     let value = from_yaml(text.expose(), Numbers::Exact).map_err(|error| wrong(error.line()))?;
     let Ok(Value::Object(mut config)) = Value::try_from(value) else {
@@ -203,7 +220,10 @@ mod tests {
     fn a_given_file_comes_before_the_variable_and_that_before_the_default() {
         let list = |given, variable: Option<&str>| candidates(given, variable.map(OsStr::new));
         assert_eq!(list(Some(Path::new("/k")), Some("/a:/b")), [PathBuf::from("/k")]);
-        assert_eq!(list(None, Some("/a:/b:")), [PathBuf::from("/a"), PathBuf::from("/b")]);
+        assert_eq!(
+            list(None, Some("/a:/b:")),
+            [PathBuf::from("/a"), PathBuf::from("/b")]
+        );
         for nothing in [None, Some("")] {
             assert_eq!(list(None, nothing), [expand(DEFAULT)]);
         }
@@ -216,7 +236,10 @@ mod tests {
         let config = Value::Object(one(&path).expect("it is valid"));
         let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let inside = |name: &str| Some(folder.path().join(name).to_string_lossy().into_owned());
-        assert_eq!(text("/clusters/0/cluster/certificate-authority"), inside("ca.crt"));
+        assert_eq!(
+            text("/clusters/0/cluster/certificate-authority"),
+            inside("ca.crt")
+        );
         assert_eq!(text("/users/0/user/exec/command"), inside("./login"));
         assert_eq!(text("/users/0/user/tokenFile").as_deref(), Some("/t"));
     }
@@ -226,12 +249,32 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut merged = Map::new();
         for (name, server) in [("one", "https://a"), ("two", "https://b")] {
-            merge(&mut merged, one(&write(folder.path(), name, &config(server))).expect("it is valid"));
+            merge(
+                &mut merged,
+                one(&write(folder.path(), name, &config(server))).expect("it is valid"),
+            );
         }
-        merge(&mut merged, one(&write(folder.path(), "three", "contexts: [{name: d}]\ncurrent-context: d")).expect("it is valid"));
+        merge(
+            &mut merged,
+            one(&write(
+                folder.path(),
+                "three",
+                "contexts: [{name: d}]\ncurrent-context: d",
+            ))
+            .expect("it is valid"),
+        );
         let merged = Value::Object(merged);
-        assert_eq!(merged.pointer("/clusters/0/cluster/server"), Some(&json!("https://a")));
-        assert_eq!(merged.pointer("/contexts").and_then(Value::as_array).map(Vec::len), Some(2));
+        assert_eq!(
+            merged.pointer("/clusters/0/cluster/server"),
+            Some(&json!("https://a"))
+        );
+        assert_eq!(
+            merged
+                .pointer("/contexts")
+                .and_then(Value::as_array)
+                .map(Vec::len),
+            Some(2)
+        );
         assert_eq!(merged.get("current-context"), Some(&json!("c")));
     }
 
@@ -239,15 +282,27 @@ mod tests {
     fn an_unknown_context_is_told_with_the_known_ones() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = write(folder.path(), "config", &config("https://a"));
-        let error = read(Some(&path), Some("x"), false).map(|_| ()).expect_err("there is no x");
-        assert!(format!("{error:#}").contains("no context \"x\": there are c"), "{error:#}");
+        let error = read(Some(&path), Some("x"), false)
+            .map(|_| ())
+            .expect_err("there is no x");
+        assert!(
+            format!("{error:#}").contains("no context \"x\": there are c"),
+            "{error:#}"
+        );
     }
 
     #[test]
     fn broken_yaml_is_told_without_its_content() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = write(folder.path(), "config", "users:\n- token: hunter2\n bad: *hunter2\n");
+        let path = write(
+            folder.path(),
+            "config",
+            "users:\n- token: hunter2\n bad: *hunter2\n",
+        );
         let error = format!("{:#}", one(&path).expect_err("it is broken"));
-        assert!(error.contains("not valid") && !error.contains("hunter2"), "{error}");
+        assert!(
+            error.contains("not valid") && !error.contains("hunter2"),
+            "{error}"
+        );
     }
 }

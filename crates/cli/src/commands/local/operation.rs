@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Owner, Stop};
-use evenkeel_component::{End, Outcome, Reconciler, RunOptions, Task, TargetLedger, Work};
+use evenkeel_component::{End, Outcome, Reconciler, RunOptions, TargetLedger, Task, Work};
 use evenkeel_core::{Fence, ObjectChange};
 use evenkeel_steps::{Backoff, Mode, Observer, RetryPolicy};
 use evenkeel_telemetry::{CancellationToken, time};

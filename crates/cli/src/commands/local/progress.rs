@@ -97,7 +97,9 @@ impl ComponentProgress {
         match &self.bar {
             Some(bar) => {
                 let mark = if report.is_success() { "✓" } else { "✗" };
-                if let Ok(style) = ProgressStyle::with_template(&format!("{mark} {{prefix:.bold}} {{wide_msg}}")) {
+                if let Ok(style) =
+                    ProgressStyle::with_template(&format!("{mark} {{prefix:.bold}} {{wide_msg}}"))
+                {
                     bar.set_style(style);
                 }
                 bar.finish_with_message(summary);

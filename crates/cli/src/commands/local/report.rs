@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{ComponentName, ComponentRevision, HumanDuration, Namespace, ObjectChange, Plan, PlanAction};
+use evenkeel_core::{
+    ComponentName, ComponentRevision, HumanDuration, Namespace, ObjectChange, Plan, PlanAction,
+};
 use serde::Serialize;
 
 use crate::output::{self, OutputFormat};
@@ -37,7 +39,7 @@ pub(crate) struct ComponentReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<Plan>,
     /// How long it took.
-    seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// How a component ended.
@@ -153,7 +155,11 @@ impl ComponentReport {
     pub(super) fn count(&mut self, plan: Option<&Plan>, changes: &[ObjectChange], planned: bool) {
         if planned {
             self.plan = plan.cloned();
-            self.objects = Counts::of(plan.iter().flat_map(|plan| &plan.changes).map(|change| change.action));
+            self.objects = Counts::of(
+                plan.iter()
+                    .flat_map(|plan| &plan.changes)
+                    .map(|change| change.action),
+            );
         } else {
             self.changes = changes.to_vec();
             self.objects = Counts::of(changes.iter().map(|change| change.action));
@@ -183,7 +189,11 @@ impl ComponentReport {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-        let done = if parts.is_empty() { "no objects".to_owned() } else { parts.join(", ") };
+        let done = if parts.is_empty() {
+            "no objects".to_owned()
+        } else {
+            parts.join(", ")
+        };
         match self.state {
             State::Planned => self
                 .plan
@@ -234,10 +244,13 @@ impl ComponentReport {
                     change.reason.clone(),
                 ]
             });
-        let left_alone = plan
-            .skipped
-            .iter()
-            .map(|skipped| ["skip".to_owned(), skipped.object.to_string(), skipped.reason.clone()]);
+        let left_alone = plan.skipped.iter().map(|skipped| {
+            [
+                "skip".to_owned(),
+                skipped.object.to_string(),
+                skipped.reason.clone(),
+            ]
+        });
         let rows: Vec<_> = changes.chain(left_alone).collect();
         if rows.is_empty() {
             return title;
@@ -250,7 +263,10 @@ impl Report {
     pub(super) fn new(server: &str, components: Vec<ComponentReport>, interrupted: bool) -> Self {
         Self {
             server: server.to_owned(),
-            interrupted: interrupted && components.iter().any(|component| component.state == State::Stopped),
+            interrupted: interrupted
+                && components
+                    .iter()
+                    .any(|component| component.state == State::Stopped),
             components,
         }
     }
@@ -262,7 +278,14 @@ impl Report {
                 return tables.join("\n\n");
             }
             let header = [
-                "COMPONENT", "STATE", "REVISION", "CREATED", "UPDATED", "UNCHANGED", "DELETED", "TIME",
+                "COMPONENT",
+                "STATE",
+                "REVISION",
+                "CREATED",
+                "UPDATED",
+                "UNCHANGED",
+                "DELETED",
+                "TIME",
             ];
             output::table(header, self.components.iter().map(ComponentReport::row))
         })
@@ -270,7 +293,12 @@ impl Report {
 
     /// An error unless every component succeeded. Which failed why was told when it happened.
     pub(super) fn verdict(&self) -> anyhow::Result<()> {
-        let of = |state: State| self.components.iter().filter(|component| component.state == state).count();
+        let of = |state: State| {
+            self.components
+                .iter()
+                .filter(|component| component.state == state)
+                .count()
+        };
         let (failed, skipped, stopped) = (of(State::Failed), of(State::Skipped), of(State::Stopped));
         let all = self.components.len();
         if self.interrupted {
@@ -283,7 +311,11 @@ impl Report {
         if failed + skipped + stopped == 0 {
             return Ok(());
         }
-        let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+        let skipped = if skipped > 0 {
+            format!(", {skipped} skipped")
+        } else {
+            String::new()
+        };
         anyhow::bail!("{failed} of {all} components failed{skipped}")
     }
 }
@@ -301,7 +333,13 @@ mod tests {
 
     #[test]
     fn times_are_short() {
-        for (millis, text) in [(0, "0.0s"), (1_250, "1.2s"), (9_999, "9.9s"), (12_700, "12s"), (185_000, "3m5s")] {
+        for (millis, text) in [
+            (0, "0.0s"),
+            (1_250, "1.2s"),
+            (9_999, "9.9s"),
+            (12_700, "12s"),
+            (185_000, "3m5s"),
+        ] {
             let mut report = component("web", State::Ready);
             report.took(Duration::from_millis(millis));
             assert_eq!(report.time(), text);
@@ -312,9 +350,17 @@ mod tests {
     fn the_verdict_counts_what_did_not_succeed() {
         let verdict = |states: &[State], interrupted| {
             let components = states.iter().map(|state| component("web", *state)).collect();
-            Report::new("https://a", components, interrupted).verdict().map_err(|error| error.to_string())
+            Report::new("https://a", components, interrupted)
+                .verdict()
+                .map_err(|error| error.to_string())
         };
-        assert_eq!(verdict(&[State::Ready, State::Applied, State::Deleted, State::Planned], false), Ok(()));
+        assert_eq!(
+            verdict(
+                &[State::Ready, State::Applied, State::Deleted, State::Planned],
+                false
+            ),
+            Ok(())
+        );
         // Everything was done before Ctrl-C arrived.
         assert_eq!(verdict(&[State::Ready], true), Ok(()));
         let failed = verdict(&[State::Ready, State::Failed, State::Skipped], false);

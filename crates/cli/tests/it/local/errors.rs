@@ -16,7 +16,16 @@ fn wrong_usage_exits_with_2() {
         &["--component", "web=web", "--set", "db.replicas=2"],
         &["--component", "web=web", "--values", "v.yaml"],
         &["--component", "web=web", "--depends-on", "web=web"],
-        &["--component", "a=web", "--component", "b=web", "--depends-on", "a=b", "--depends-on", "b=a"],
+        &[
+            "--component",
+            "a=web",
+            "--component",
+            "b=web",
+            "--depends-on",
+            "a=b",
+            "--depends-on",
+            "b=a",
+        ],
         &["--component", "web=web", "--timeout", "soon"],
         &["--component", "web=web", "--namespace", "Apps"],
         &["--component", "Web=web"],
@@ -26,8 +35,18 @@ fn wrong_usage_exits_with_2() {
         assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.stderr);
         assert!(!ran.stderr.is_empty());
     }
-    env.local(&["--component", "web=web", "--set", "db.replicas=2"]).says(&["--set names component db"]);
-    let circle = ["--component", "a=web", "--component", "b=web", "--depends-on", "a=b", "--depends-on", "b=a"];
+    env.local(&["--component", "web=web", "--set", "db.replicas=2"])
+        .says(&["--set names component db"]);
+    let circle = [
+        "--component",
+        "a=web",
+        "--component",
+        "b=web",
+        "--depends-on",
+        "a=b",
+        "--depends-on",
+        "b=a",
+    ];
     env.local(&circle).says(&["a → b → a"]);
     assert_eq!(env.target.simulated().counters().requests(), 0);
 }
@@ -38,10 +57,25 @@ fn a_failed_component_holds_up_only_those_that_wait_for_it() {
     let env = simulated();
     env.chart("web", WEB);
     env.chart("plain", PLAIN);
-    env.chart("broken", &[("templates/bad.yaml", "a: 1\nb: {{ .Values.x.y.z }}\n")]);
+    env.chart(
+        "broken",
+        &[("templates/bad.yaml", "a: 1\nb: {{ .Values.x.y.z }}\n")],
+    );
     let ran = env.local(&[
-        "-n", "apps", "--component", "db=broken", "--component", "web=web", "--component", "front=plain",
-        "--component", "other=plain", "--depends-on", "web=db", "--depends-on", "front=web",
+        "-n",
+        "apps",
+        "--component",
+        "db=broken",
+        "--component",
+        "web=web",
+        "--component",
+        "front=plain",
+        "--component",
+        "other=plain",
+        "--depends-on",
+        "web=db",
+        "--depends-on",
+        "front=web",
     ]);
     let ran = ran.exits(1).says(&[
         "error: component db: ",
@@ -50,7 +84,9 @@ fn a_failed_component_holds_up_only_those_that_wait_for_it() {
         "component front is skipped: it waits for web, which is skipped",
         "1 of 4 components failed, 2 skipped",
     ]);
-    let states: Vec<_> = ["db", "web", "front", "other"].map(|name| ran.row(name)[1].to_owned()).into();
+    let states: Vec<_> = ["db", "web", "front", "other"]
+        .map(|name| ran.row(name)[1].to_owned())
+        .into();
     assert_eq!(states, ["failed", "skipped", "skipped", "ready"]);
     assert!(env.target.get("v1", "ConfigMap", "apps", "other").is_some());
     assert!(env.target.get("apps/v1", "Deployment", "apps", "web").is_none());
@@ -70,11 +106,36 @@ fn fails(env: &Env, files: &[(&str, &str)], more: &[&str], says: &[&str]) -> Ran
 fn charts_that_cannot_be_used_write_nothing() {
     let good = ("templates/a.yaml", PLAIN[0].1);
     let kind = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
-    fails(&simulated(), &[good, ("templates/b.yaml", "{{ include \"nothing\" . }}")], &[], &["bad/templates/b.yaml:1:"]);
-    fails(&simulated(), &[good, ("templates/b.yaml", "{{ if }}")], &[], &["b.yaml:1"]);
-    fails(&simulated(), &[good, ("templates/b.yaml", "a: b: c\n")], &[], &["b.yaml"]);
-    fails(&simulated(), &[good, ("templates/b.yaml", kind)], &[], &["Widget"]);
-    fails(&simulated(), &[good, ("templates/b.yaml", "kind: ConfigMap\n")], &[], &["b.yaml"]);
+    fails(
+        &simulated(),
+        &[good, ("templates/b.yaml", "{{ include \"nothing\" . }}")],
+        &[],
+        &["bad/templates/b.yaml:1:"],
+    );
+    fails(
+        &simulated(),
+        &[good, ("templates/b.yaml", "{{ if }}")],
+        &[],
+        &["b.yaml:1"],
+    );
+    fails(
+        &simulated(),
+        &[good, ("templates/b.yaml", "a: b: c\n")],
+        &[],
+        &["b.yaml"],
+    );
+    fails(
+        &simulated(),
+        &[good, ("templates/b.yaml", kind)],
+        &[],
+        &["Widget"],
+    );
+    fails(
+        &simulated(),
+        &[good, ("templates/b.yaml", "kind: ConfigMap\n")],
+        &[],
+        &["b.yaml"],
+    );
     fails(&simulated(), &[("Chart.yaml", "name: [\n")], &[], &["bad"]);
 
     let env = simulated();
@@ -87,11 +148,19 @@ fn charts_that_cannot_be_used_write_nothing() {
 fn paths_that_do_not_exist_are_named() {
     let env = simulated();
     env.chart("plain", PLAIN);
-    let ran = env.local(&["-n", "apps", "--component", "web=./nowhere", "--component", "plain=plain"]);
+    let ran = env.local(&[
+        "-n",
+        "apps",
+        "--component",
+        "web=./nowhere",
+        "--component",
+        "plain=plain",
+    ]);
     let ran = ran.exits(1).says(&["error: component web: ", "nowhere"]);
     assert_eq!(ran.row("plain")[1], "ready");
     let ran = env.local(&["--component", "plain=plain", "--values", "plain=none.yaml"]);
-    ran.exits(1).says(&["the values of component plain cannot be read", "none.yaml"]);
+    ran.exits(1)
+        .says(&["the values of component plain cannot be read", "none.yaml"]);
 }
 
 #[test]
@@ -103,24 +172,42 @@ fn clusters_that_cannot_be_used_are_told_once() {
 
     env.target.simulated().faults().unreachable(true);
     for more in [&[][..], &["--plan"], &["--delete"]] {
-        let ran = env.local(&[&arguments[..], more].concat()).exits(1).says(&["cannot be reached", "kubeconfig"]);
-        assert_eq!(ran.stderr.matches("cannot be reached").count(), 1, "{}", ran.stderr);
+        let ran = env
+            .local(&[&arguments[..], more].concat())
+            .exits(1)
+            .says(&["cannot be reached", "kubeconfig"]);
+        assert_eq!(
+            ran.stderr.matches("cannot be reached").count(),
+            1,
+            "{}",
+            ran.stderr
+        );
     }
     env.target.simulated().faults().unreachable(false);
 
-    env.write("kubeconfig", &config.replace(env.target.simulated().token(), "wrong-token"));
-    let ran = env.local(&arguments).exits(1).says(&["does not accept the credentials"]);
+    env.write(
+        "kubeconfig",
+        &config.replace(env.target.simulated().token(), "wrong-token"),
+    );
+    let ran = env
+        .local(&arguments)
+        .exits(1)
+        .says(&["does not accept the credentials"]);
     assert!(!ran.stderr.contains("wrong-token"), "{}", ran.stderr);
 
     env.write("kubeconfig", "clusters: [");
-    env.local(&arguments).exits(1).says(&["kubeconfig kubeconfig is not valid"]);
+    env.local(&arguments)
+        .exits(1)
+        .says(&["kubeconfig kubeconfig is not valid"]);
 }
 
 #[test]
 fn a_forbidden_object_is_named_and_not_tried_again() {
     let env = simulated();
     env.chart("web", WEB);
-    let rule = FaultRule::always(Fault::Forbidden).verbs(&["patch", "create"]).resources(&["services"]);
+    let rule = FaultRule::always(Fault::Forbidden)
+        .verbs(&["patch", "create"])
+        .resources(&["services"]);
     env.target.simulated().faults().add(rule);
     let ran = env.local(&["-n", "apps", "--component", "web=web"]).exits(1);
     ran.says(&["error: component web: ", "Service/web", "forbidden"]);
@@ -131,8 +218,13 @@ fn a_busy_server_is_asked_again() {
     let env = simulated();
     env.chart("plain", PLAIN);
     let busy = Fault::Unavailable { retry_after: None };
-    env.target.simulated().faults().add(FaultRule::always(busy).resources(&["configmaps"]).times(2));
-    env.local(&["-n", "apps", "--component", "plain=plain"]).exits(0).says(&["plain: will be tried again: "]);
+    env.target
+        .simulated()
+        .faults()
+        .add(FaultRule::always(busy).resources(&["configmaps"]).times(2));
+    env.local(&["-n", "apps", "--component", "plain=plain"])
+        .exits(0)
+        .says(&["plain: will be tried again: "]);
 }
 
 #[test]
@@ -147,7 +239,11 @@ fn a_foreign_object_is_left_alone_unless_told_to_adopt() {
     }));
     let run = ["-n", "apps", "--component", "plain=plain"];
     let mark = env.target.mark();
-    env.local(&run).exits(1).says(&["error: component plain: ", "ConfigMap/plain in namespace apps", "exist already"]);
+    env.local(&run).exits(1).says(&[
+        "error: component plain: ",
+        "ConfigMap/plain in namespace apps",
+        "exist already",
+    ]);
     assert_eq!(env.target.writes(&mark), [""; 0]);
     let adopted = env.local(&[&run[..], &["--adopt"]].concat()).exits(0);
     assert_eq!(adopted.row("plain")[..5], ["plain", "ready", "1", "0", "1"]);
@@ -167,12 +263,28 @@ fn no_value_is_ever_shown() {
         "templates/secret.yaml",
         "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: {{ .Values.password }}, n: {{ .Values.n }}}\n",
     )]);
-    let run = ["-n", "apps", "--component", "secret=secret", "--set", "secret.password=hunter2", "--log", "trace"];
+    let run = [
+        "-n",
+        "apps",
+        "--component",
+        "secret=secret",
+        "--set",
+        "secret.password=hunter2",
+        "--log",
+        "trace",
+    ];
     // A number where a text belongs: the server refuses the Secret.
-    for more in [&["--set", "secret.n=12345"][..], &["--set", "secret.n=fine"], &["--set", "secret.n=fine", "--plan"]] {
+    for more in [
+        &["--set", "secret.n=12345"][..],
+        &["--set", "secret.n=fine"],
+        &["--set", "secret.n=fine", "--plan"],
+    ] {
         let ran = env.local(&[&run[..], more].concat());
         for text in [&ran.stdout, &ran.stderr] {
-            assert!(!text.contains("hunter2") && !text.contains("aHVudGVyMg"), "{text}");
+            assert!(
+                !text.contains("hunter2") && !text.contains("aHVudGVyMg"),
+                "{text}"
+            );
         }
     }
 }

@@ -19,16 +19,16 @@ pub(crate) const WEB: &[(&str, &str)] = &[
         r#"
 apiVersion: apps/v1
 kind: Deployment
-metadata:
-  name: {{ .Release.Name }}
-  {{- with .Values.behaviour }}
-  annotations: {simulator.evenkeel.dev/behaviour: {{ . }}}
-  {{- end }}
+metadata: {name: {{ .Release.Name }}}
 spec:
   replicas: {{ .Values.replicas }}
   selector: {matchLabels: {app: {{ .Release.Name }}}}
   template:
-    metadata: {labels: {app: {{ .Release.Name }}}}
+    metadata:
+      labels: {app: {{ .Release.Name }}}
+      {{- with .Values.behaviour }}
+      annotations: {simulator.evenkeel.dev/behaviour: {{ . }}}
+      {{- end }}
     spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: web, image: registry.k8s.io/pause:3.10}]
@@ -90,7 +90,9 @@ pub(crate) fn simulated() -> Env {
         (runtime, simulator)
     });
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    Env::new(Target::Simulated(simulator.add_cluster(&format!("local-{number}")).unwrap()))
+    Env::new(Target::Simulated(
+        simulator.add_cluster(&format!("local-{number}")).unwrap(),
+    ))
 }
 
 /// The real cluster that tests of this command share.
@@ -144,11 +146,32 @@ impl Target {
             Self::Real(cluster) => {
                 let group = api_version.split_once('/').map(|(group, _)| format!(".{group}"));
                 let kind = format!("{kind}{}", group.unwrap_or_default());
-                let namespace = if namespace.is_empty() { "default" } else { namespace };
-                let arguments = ["-n", namespace, "get", &kind, name, "-o", "json", "--ignore-not-found"];
+                let namespace = if namespace.is_empty() {
+                    "default"
+                } else {
+                    namespace
+                };
+                let arguments = [
+                    "-n",
+                    namespace,
+                    "get",
+                    &kind,
+                    name,
+                    "-o",
+                    "json",
+                    "--ignore-not-found",
+                ];
                 let output = cluster.kubectl().args(arguments).output().unwrap();
-                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                if output.stdout.is_empty() { None } else { Some(serde_json::from_slice(&output.stdout).unwrap()) }
+                assert!(
+                    output.status.success(),
+                    "{}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
+                if output.stdout.is_empty() {
+                    None
+                } else {
+                    Some(serde_json::from_slice(&output.stdout).unwrap())
+                }
             }
         }
     }
@@ -180,7 +203,10 @@ impl Env {
 
     /// Writes a chart directory.
     pub(crate) fn chart(&self, name: &str, files: &[(&str, &str)]) {
-        self.write(&format!("{name}/Chart.yaml"), &format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"));
+        self.write(
+            &format!("{name}/Chart.yaml"),
+            &format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"),
+        );
         for (file, text) in files {
             self.write(&format!("{name}/{file}"), text);
         }
@@ -189,15 +215,23 @@ impl Env {
     /// `evenkeel local --kubeconfig kubeconfig …`, in the folder of the charts.
     pub(crate) fn local(&self, arguments: &[&str]) -> Ran {
         let mut command = self.command();
-        command.args(["local", "--kubeconfig", "kubeconfig"]).args(arguments);
+        command
+            .args(["local", "--kubeconfig", "kubeconfig"])
+            .args(arguments);
         Ran::of(command.output().unwrap())
     }
 
     /// The same, left running.
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command();
-        command.args(["local", "--kubeconfig", "kubeconfig"]).args(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
+            .args(["local", "--kubeconfig", "kubeconfig"])
+            .args(arguments);
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// `evenkeel`, as one who has no settings of their own.
@@ -242,7 +276,11 @@ impl Ran {
     #[track_caller]
     pub(crate) fn says(self, parts: &[&str]) -> Self {
         for part in parts {
-            assert!(self.stderr.contains(part), "{part:?} is not said:\n{}", self.stderr);
+            assert!(
+                self.stderr.contains(part),
+                "{part:?} is not said:\n{}",
+                self.stderr
+            );
         }
         self
     }
@@ -250,7 +288,10 @@ impl Ran {
     /// The line of the result table about a component, as words.
     #[track_caller]
     pub(crate) fn row(&self, component: &str) -> Vec<&str> {
-        let mut lines = self.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut lines = self
+            .stdout
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
         let row = lines.find(|words| words.first() == Some(&component));
         row.unwrap_or_else(|| panic!("no line about {component}:\n{}", self.stdout))
     }

@@ -1,6 +1,6 @@
 //! Ctrl-C: the first stops cleanly, the second at once.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufReader, Read as _};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,9 @@ use super::fixture::{PLAIN, WEB, simulated};
 const PROMPTLY: Duration = Duration::from_secs(30);
 
 fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let status = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
     assert!(status.unwrap().success());
 }
 
@@ -33,8 +35,18 @@ fn the_first_stops_waiting_and_says_what_was_done() {
     env.chart("web", WEB);
     env.chart("plain", PLAIN);
     let mut child = env.start(&[
-        "-n", "apps", "--component", "web=web", "--set", "web.behaviour=stuck", "--component", "after=plain",
-        "--depends-on", "after=web", "--timeout", "1h",
+        "-n",
+        "apps",
+        "--component",
+        "web=web",
+        "--set",
+        "web.behaviour=stuck",
+        "--component",
+        "after=plain",
+        "--depends-on",
+        "after=web",
+        "--timeout",
+        "1h",
     ]);
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = read_until(&mut stderr, "web: Deployment.apps/web in namespace apps: ");
@@ -55,13 +67,25 @@ fn the_first_stops_waiting_and_says_what_was_done() {
         assert!(said.contains(part), "{part:?} is not said:\n{said}");
     }
     // What was written is told, and there.
-    let row: Vec<_> = stdout.lines().find(|line| line.starts_with("web")).unwrap().split_whitespace().collect();
+    let row: Vec<_> = stdout
+        .lines()
+        .find(|line| line.starts_with("web"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
     assert_eq!(row[..4], ["web", "stopped", "1", "4"]);
     assert!(env.target.get("apps/v1", "Deployment", "apps", "web").is_some());
     assert!(env.target.get("v1", "ConfigMap", "apps", "after").is_none());
 
     // The same command goes on from there.
-    let run = ["-n", "apps", "--component", "web=web", "--component", "after=plain"];
+    let run = [
+        "-n",
+        "apps",
+        "--component",
+        "web=web",
+        "--component",
+        "after=plain",
+    ];
     let ran = env.local(&run).exits(0);
     assert_eq!(ran.row("after")[1], "ready");
 }
@@ -75,7 +99,10 @@ fn the_first_stops_writing_at_the_next_object() {
             (format!("templates/c{number:02}.yaml"), text)
         })
         .collect();
-    let files: Vec<(&str, &str)> = objects.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> = objects
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
     env.chart("many", &files);
     let slow = FaultRule::always(Fault::Latency(Duration::from_millis(200))).verbs(&["patch"]);
     env.target.simulated().faults().add(slow);
@@ -86,7 +113,10 @@ fn the_first_stops_writing_at_the_next_object() {
     stderr.read_to_string(&mut said).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
     let there = env.target.simulated().list("v1", "ConfigMap", "apps").unwrap();
-    let made = there.iter().filter(|object| object.pointer("/metadata/labels").is_some()).count();
+    let made = there
+        .iter()
+        .filter(|object| object.pointer("/metadata/labels").is_some())
+        .count();
     assert!((1..60).contains(&made), "{made} of 60 were made");
     // Each that was made was told, whichever it was.
     assert_eq!(said.matches("create ConfigMap/c").count(), made, "{said}");
@@ -96,7 +126,10 @@ fn the_first_stops_writing_at_the_next_object() {
 fn the_second_ends_at_once() {
     let env = simulated();
     env.chart("plain", PLAIN);
-    env.target.simulated().faults().add(FaultRule::always(Fault::Hang).verbs(&["patch", "create"]));
+    env.target
+        .simulated()
+        .faults()
+        .add(FaultRule::always(Fault::Hang).verbs(&["patch", "create"]));
     let mut child = env.start(&["-n", "apps", "--component", "plain=plain"]);
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = read_until(&mut stderr, "plain: ");
