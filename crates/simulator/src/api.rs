@@ -229,8 +229,13 @@ impl ApiRequest {
                 let found = version.and_then(|version| version.subresource(name));
                 // A custom kind that has no such subresource says so as if the object were missing.
                 let custom = endpoint.resource.is_custom() && ["status", "scale"].contains(&name);
-                let missing =
-                    || if custom { endpoint.not_found(&path.name) } else { ApiError::no_such_resource() };
+                let missing = || {
+                    if custom {
+                        endpoint.not_found(&path.name)
+                    } else {
+                        ApiError::no_such_resource()
+                    }
+                };
                 Some(found.ok_or_else(missing)?.verbs.clone())
             }
         };
@@ -311,6 +316,12 @@ impl ApiRequest {
         options: &WriteOptions,
     ) -> Result<Decoded, ApiError> {
         let resource = &endpoint.resource;
+        if self
+            .content_type
+            .starts_with("application/vnd.kubernetes.protobuf")
+        {
+            return Err(ApiError::unsupported_media_type());
+        }
         let Body { value, duplicates } = body::parse(&self.body, &resource.kind)?;
         let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -418,15 +429,8 @@ impl ApiRequest {
             }
             (_, body) => body?,
         };
-        let written = state.patch(
-            endpoint,
-            &path.namespace,
-            &path.name,
-            &path.subresource,
-            patch_type,
-            body,
-            &options,
-        )?;
+        let key = crate::object::Key::new(&path.namespace, &path.name);
+        let written = state.patch(endpoint, &key, &path.subresource, patch_type, body, &options)?;
         self.written(endpoint, &written)
     }
 

@@ -54,10 +54,17 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Body, serde_json::Error> {
 
 /// Paths of all fields in the order of the text.
 pub(crate) fn field_order(bytes: &[u8]) -> Vec<String> {
-    let found = Found { order: Some(RefCell::default()), ..Found::default() };
+    let found = Found {
+        order: Some(RefCell::default()),
+        ..Found::default()
+    };
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     // What cannot be read has no order.
-    let _ = Reader { found: &found, path: String::new() }.deserialize(&mut reader);
+    let _ = Reader {
+        found: &found,
+        path: String::new(),
+    }
+    .deserialize(&mut reader);
     found.order.map(RefCell::into_inner).unwrap_or_default()
 }
 

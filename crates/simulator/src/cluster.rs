@@ -258,8 +258,7 @@ impl Cluster {
             let options = options(manager);
             let written = state.patch(
                 &endpoint,
-                namespace,
-                name,
+                &Key::new(namespace, name),
                 subresource,
                 PatchType::Merge,
                 body,

@@ -57,16 +57,11 @@ pub(crate) fn fill(resource: &Resource, version: &str, object: &mut Value) {
             set_missing(object, &["spec", "suspend"], false);
             set_missing(object, &["spec", "successfulJobsHistoryLimit"], 3);
             set_missing(object, &["spec", "failedJobsHistoryLimit"], 1);
-            if let Some(template) = object.pointer("/spec/jobTemplate/spec/template").cloned() {
-                let _ = template;
-                pod_spec(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
-            }
+            pod_spec(object, &["spec", "jobTemplate", "spec", "template", "spec"]);
         }
         ("networking.k8s.io", "NetworkPolicy") => network_policy(object),
-        ("networking.k8s.io", "IngressClass") => {
-            if at(object, &["spec", "parameters"]).is_some() {
-                set_missing(object, &["spec", "parameters", "scope"], "Cluster");
-            }
+        ("networking.k8s.io", "IngressClass") if at(object, &["spec", "parameters"]).is_some() => {
+            set_missing(object, &["spec", "parameters", "scope"], "Cluster");
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             set_empty(object, &["roleRef", "apiGroup"], "rbac.authorization.k8s.io");
@@ -110,10 +105,8 @@ pub(crate) fn fill(resource: &Resource, version: &str, object: &mut Value) {
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => custom_resource_definition(object),
         ("admissionregistration.k8s.io", kind) => admission(kind, object),
-        ("apiregistration.k8s.io", "APIService") => {
-            if at(object, &["spec", "service"]).is_some() {
-                set_missing(object, &["spec", "service", "port"], 443);
-            }
+        ("apiregistration.k8s.io", "APIService") if at(object, &["spec", "service"]).is_some() => {
+            set_missing(object, &["spec", "service", "port"], 443);
         }
         ("certificates.k8s.io", "CertificateSigningRequest") => {
             set_missing(
@@ -172,8 +165,16 @@ fn stateful_set(object: &mut Value) {
     set_empty(object, &["spec", "updateStrategy", "type"], "RollingUpdate");
     let rolling = text(object, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
     if rolling && (fresh || at(object, &["spec", "updateStrategy", "rollingUpdate"]).is_some()) {
-        set_missing(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], 0);
-        set_missing(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], 1);
+        set_missing(
+            object,
+            &["spec", "updateStrategy", "rollingUpdate", "partition"],
+            0,
+        );
+        set_missing(
+            object,
+            &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"],
+            1,
+        );
     }
     set_empty(
         object,

@@ -113,7 +113,7 @@ pub(crate) fn strategic_merge(schema: &Schema, ty: TypeRef, value: &mut Value, p
         }
         let below = fields
             .and_then(|map| map.field_type(name))
-            .unwrap_or(crate::schema::DEDUCED.into());
+            .unwrap_or(crate::schema::DEDUCED_REF);
         let field = fields.and_then(|map| map.fields.get(name.as_str()));
         let slot = object.entry(name.clone()).or_insert(Value::Null);
         match change {
@@ -160,7 +160,7 @@ fn merge_list(schema: &Schema, ty: TypeRef, field: Option<&Field>, slot: &mut Va
     let Value::Array(items) = slot else { return };
     let element = match schema.view(ty, Some(&Value::Array(Vec::new()))) {
         View::List(list) => list.element,
-        _ => crate::schema::DEDUCED.into(),
+        _ => crate::schema::DEDUCED_REF,
     };
     let Some(key) = strategy.merge_key.as_deref() else {
         for change in changes {
@@ -216,12 +216,16 @@ fn order_merged(items: &mut Vec<Value>, before: &[Value], order: &[Value], key: 
                 matches!((was(other), was(patched)), (Some(other), Some(patched)) if other < patched)
             }
         };
-        items.extend(if other_first { others.next() } else { patched.next() });
+        items.extend(if other_first {
+            others.next()
+        } else {
+            patched.next()
+        });
     }
 }
 
 /// Puts the items that `order` names into its order; others keep their place relative to what was before them.
-fn reorder(items: &mut Vec<Value>, order: &[Value], key: Option<&str>) {
+fn reorder(items: &mut [Value], order: &[Value], key: Option<&str>) {
     let same = |item: &Value, wanted: &Value| match key {
         Some(key) => match (item.get(key), wanted.get(key)) {
             (Some(a), Some(b)) => same_value(a, b),

@@ -22,6 +22,11 @@ pub(crate) struct TypeId(pub(crate) u32);
 pub(crate) const UNTYPED: TypeId = TypeId(0);
 /// Maps below are merged, lists replaced, all without a declared type (`__untyped_deduced_`).
 pub(crate) const DEDUCED: TypeId = TypeId(1);
+/// [`DEDUCED`], as a use of it.
+pub(crate) const DEDUCED_REF: TypeRef = TypeRef {
+    id: DEDUCED,
+    atomic: false,
+};
 /// A type that accepts anything and merges nothing it does not understand; what [`Schema::atom`] gives for a bad id.
 static ANYTHING: LazyLock<Atom> = LazyLock::new(|| Atom::untyped(DEDUCED, false));
 
@@ -157,12 +162,15 @@ pub(crate) enum View<'a> {
     Nothing,
 }
 
+/// Group, version and kind.
+type KindName = (Box<str>, Box<str>, Box<str>);
+
 /// A closed set of types.
 #[derive(Debug)]
 pub(crate) struct Schema {
     atoms: Vec<Atom>,
     names: HashMap<Box<str>, TypeId>,
-    kinds: HashMap<(Box<str>, Box<str>, Box<str>), TypeId>,
+    kinds: HashMap<KindName, TypeId>,
 }
 
 impl Default for Schema {

@@ -351,7 +351,7 @@ fn field_text(object: &Value, path: &str) -> String {
     match path {
         "status.successful" => object
             .pointer("/status/succeeded")
-            .map_or("0".into(), Value::to_string),
+            .map_or_else(|| "0".into(), Value::to_string),
         "source" => object
             .pointer("/source/component")
             .and_then(Value::as_str)

@@ -155,7 +155,10 @@ impl State {
         };
         let mut report = Report::default();
         // An empty list here is a wish to forget all managers, not an empty field.
-        let forget = value.pointer("/metadata/managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let forget = value
+            .pointer("/metadata/managedFields")
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty);
         if let Value::Object(object) = &mut value {
             object.insert("apiVersion".into(), endpoint.api_version().into());
             object.insert("kind".into(), resource.kind.as_str().into());
@@ -184,7 +187,11 @@ impl State {
             warnings.extend(custom.structural.prune(&mut value));
             crate::json::set(&mut value, &["metadata"], metadata);
             if forget {
-                crate::json::set(&mut value, &["metadata", "managedFields"], Value::Array(Vec::new()));
+                crate::json::set(
+                    &mut value,
+                    &["metadata", "managedFields"],
+                    Value::Array(Vec::new()),
+                );
             }
             return Ok(Decoded { value, warnings });
         }
@@ -196,9 +203,16 @@ impl State {
         let mut value = normalise(&version.schema, ty.into(), &resource.kind, &value, &mut report)?;
         crate::defaults::fill(resource, &version.name, &mut value);
         if forget {
-            crate::json::set(&mut value, &["metadata", "managedFields"], Value::Array(Vec::new()));
+            crate::json::set(
+                &mut value,
+                &["metadata", "managedFields"],
+                Value::Array(Vec::new()),
+            );
         }
-        Ok(Decoded { value, warnings: report.unknown })
+        Ok(Decoded {
+            value,
+            warnings: report.unknown,
+        })
     }
 
     /// What a kind looks like before anything is in it.
@@ -274,7 +288,10 @@ fn whole_numbers(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
-            if let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < EXACT) {
+            if let Some(float) = number
+                .as_f64()
+                .filter(|float| float.fract() == 0.0 && float.abs() < EXACT)
+            {
                 let whole = float as i64;
                 *value = whole.into();
             }

@@ -85,7 +85,7 @@ pub(crate) struct ApiError {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    pub(crate) details: Option<Details>,
+    pub(crate) details: Option<Box<Details>>,
     /// Texts for Warning headers, which an error answer carries too.
     pub(crate) warnings: Vec<String>,
 }
@@ -115,17 +115,17 @@ impl ApiError {
     }
 
     fn about(mut self, name: &str, group: &str, kind: &str) -> Self {
-        self.details = Some(Details {
+        self.details = Some(Box::new(Details {
             name: name.into(),
             group: group.into(),
             kind: kind.into(),
             ..Details::default()
-        });
+        }));
         self
     }
 
     fn bare(mut self) -> Self {
-        self.details = Some(Details::default());
+        self.details = Some(Box::default());
         self
     }
 
@@ -173,10 +173,10 @@ impl ApiError {
 
     pub(crate) fn conflict_causes(message: String, causes: Vec<Cause>) -> Self {
         let mut error = Self::new(409, "Conflict", message);
-        error.details = Some(Details {
+        error.details = Some(Box::new(Details {
             causes,
             ..Details::default()
-        });
+        }));
         error
     }
 
@@ -276,7 +276,7 @@ impl ApiError {
     pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut error = Self::new(504, "Timeout", message);
-        error.details = Some(Details {
+        error.details = Some(Box::new(Details {
             causes: vec![Cause {
                 reason: "ResourceVersionTooLarge",
                 message: "Too large resource version".into(),
@@ -284,7 +284,7 @@ impl ApiError {
             }],
             retry_after: Some(Duration::from_secs(1)),
             ..Details::default()
-        });
+        }));
         error
     }
 
@@ -294,10 +294,10 @@ impl ApiError {
             "TooManyRequests",
             "the server has received too many requests and has asked us to try again later",
         );
-        error.details = Some(Details {
+        error.details = Some(Box::new(Details {
             retry_after: Some(retry_after),
             ..Details::default()
-        });
+        }));
         error
     }
 
@@ -307,10 +307,10 @@ impl ApiError {
             "ServiceUnavailable",
             "the server is currently unable to handle the request",
         );
-        error.details = Some(Details {
+        error.details = Some(Box::new(Details {
             retry_after,
             ..Details::default()
-        });
+        }));
         error
     }
 
@@ -322,8 +322,15 @@ impl ApiError {
     /// An internal error that the API server words itself.
     pub(crate) fn internal_error(text: &str) -> Self {
         let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {text}"));
-        let cause = Cause { reason: "", message: text.to_owned(), field: String::new() };
-        error.details = Some(Details { causes: vec![cause], ..Details::default() });
+        let cause = Cause {
+            reason: "",
+            message: text.to_owned(),
+            field: String::new(),
+        };
+        error.details = Some(Box::new(Details {
+            causes: vec![cause],
+            ..Details::default()
+        }));
         error
     }
 

@@ -60,20 +60,20 @@ fn kind_rules(resource: &Resource, object: &Value, causes: &mut Vec<Cause>) {
         }
         ("", "ConfigMap") => data_keys(object, &["data", "binaryData"], causes),
         ("", "Secret") => data_keys(object, &["data"], causes),
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            if text(object, &["roleRef", "name"]).is_empty() {
-                causes.push(Cause::required("roleRef.name", ""));
-            }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding")
+            if text(object, &["roleRef", "name"]).is_empty() =>
+        {
+            causes.push(Cause::required("roleRef.name", ""));
         }
-        ("autoscaling", "HorizontalPodAutoscaler") => {
-            if number(object, &["spec", "maxReplicas"]).unwrap_or(0) < 1 {
-                let value = at(object, &["spec", "maxReplicas"]).map_or("0".into(), Value::to_string);
-                causes.push(Cause::invalid(
-                    "spec.maxReplicas",
-                    &value,
-                    "must be greater than 0",
-                ));
-            }
+        ("autoscaling", "HorizontalPodAutoscaler")
+            if number(object, &["spec", "maxReplicas"]).unwrap_or(0) < 1 =>
+        {
+            let value = at(object, &["spec", "maxReplicas"]).map_or_else(|| "0".into(), Value::to_string);
+            causes.push(Cause::invalid(
+                "spec.maxReplicas",
+                &value,
+                "must be greater than 0",
+            ));
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::crd::validate(object, causes),
         _ => {}
@@ -141,7 +141,11 @@ fn service(object: &Value, causes: &mut Vec<Cause>) {
         let target = crate::json::number(port, &["targetPort"]);
         if let Some(target) = target.filter(|target| !(1..=65_535).contains(target)) {
             let field = format!("{field}.targetPort");
-            causes.push(Cause::invalid(&field, &target.to_string(), "must be between 1 and 65535, inclusive"));
+            causes.push(Cause::invalid(
+                &field,
+                &target.to_string(),
+                "must be between 1 and 65535, inclusive",
+            ));
         }
         let name = text(port, &["name"]);
         if ports.len() > 1 && name.is_empty() {
@@ -180,7 +184,7 @@ fn changed<'v>(old: &'v Value, new: &'v Value, path: &[&str]) -> bool {
 }
 
 fn shown(object: &Value, path: &[&str]) -> String {
-    at(object, path).map_or("null".into(), Value::to_string)
+    at(object, path).map_or_else(|| "null".into(), Value::to_string)
 }
 
 fn immutable_fields(resource: &Resource, old: &Value, new: &Value, causes: &mut Vec<Cause>) {
@@ -217,17 +221,17 @@ fn immutable_fields(resource: &Resource, old: &Value, new: &Value, causes: &mut 
                 }
             }
         }
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            if changed(old, new, &["roleRef"]) {
-                let name = |field| Value::from(text(new, &["roleRef", field])).to_string();
-                let value = format!(
-                    "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
-                    name("apiGroup"),
-                    name("kind"),
-                    name("name")
-                );
-                causes.push(Cause::invalid("roleRef", &value, IMMUTABLE));
-            }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding")
+            if changed(old, new, &["roleRef"]) =>
+        {
+            let name = |field| Value::from(text(new, &["roleRef", field])).to_string();
+            let value = format!(
+                "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
+                name("apiGroup"),
+                name("kind"),
+                name("name")
+            );
+            causes.push(Cause::invalid("roleRef", &value, IMMUTABLE));
         }
         ("", "Service") => {
             // A type change to or from ExternalName gives up or takes the address.
@@ -254,10 +258,8 @@ fn immutable_fields(resource: &Resource, old: &Value, new: &Value, causes: &mut 
                 }
             }
         }
-        ("scheduling.k8s.io", "PriorityClass") => {
-            if changed(old, new, &["value"]) {
-                causes.push(Cause::forbidden("value", "may not be changed in an update."));
-            }
+        ("scheduling.k8s.io", "PriorityClass") if changed(old, new, &["value"]) => {
+            causes.push(Cause::forbidden("value", "may not be changed in an update."));
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             for (path, field) in [

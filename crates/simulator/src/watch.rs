@@ -150,6 +150,10 @@ impl Watch {
 
     fn collect(&mut self) {
         let cluster = self.cluster.clone();
+        if cluster.is_removed() {
+            self.ended = true;
+            return;
+        }
         let lines = cluster.with(|state| {
             let mut lines = Vec::new();
             let now = state.now_seconds();

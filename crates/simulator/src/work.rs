@@ -1,8 +1,8 @@
 //! What controllers have to look at, and when.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
@@ -38,8 +38,8 @@ pub(crate) enum Item {
 pub(crate) struct Work {
     ready: BTreeSet<Item>,
     later: BTreeSet<(Instant, Item)>,
-    /// Objects whose timer has been set.
-    marks: BTreeSet<Uuid>,
+    /// When delays that have begun are over, by object and what it waits for.
+    delays: BTreeMap<(Uuid, &'static str), Instant>,
 }
 
 impl Work {
@@ -64,14 +64,35 @@ impl Work {
         }
     }
 
-    /// Notes that an object's timer has been set.
-    pub(crate) fn set_mark(&mut self, uid: Uuid) {
-        self.marks.insert(uid);
+    /// Whether a delay of an object is over, which begins when this is first asked. Until then the item comes back when
+    /// it is, however often others wake it.
+    pub(crate) fn waited(
+        &mut self,
+        uid: Uuid,
+        stage: &'static str,
+        delay: Duration,
+        now: Instant,
+        item: Item,
+    ) -> bool {
+        let due = *self.delays.entry((uid, stage)).or_insert(now + delay);
+        if due <= now {
+            self.delays.remove(&(uid, stage));
+            return true;
+        }
+        self.push_at(due, item);
+        false
     }
 
-    /// Whether an object's timer had been set; forgets it.
-    pub(crate) fn take_mark(&mut self, uid: Uuid) -> bool {
-        self.marks.remove(&uid)
+    fn forget_delays(&mut self, uid: Uuid) {
+        let stages: Vec<_> = self
+            .delays
+            .range((uid, "")..)
+            .map(|(key, _)| *key)
+            .take_while(|(id, _)| *id == uid)
+            .collect();
+        for stage in stages {
+            self.delays.remove(&stage);
+        }
     }
 
     /// Takes one item that is due.
@@ -119,8 +140,9 @@ impl Work {
             self.push(Item::Dependents(object.uid));
         }
         if removed {
+            self.forget_delays(object.uid);
             if !key.namespace.is_empty() {
-                self.push(Item::Namespace(key.namespace.clone()));
+                self.push(Item::Namespace(key.namespace));
             }
             if resource.is_custom() {
                 self.push(Item::Definition(
@@ -157,5 +179,36 @@ impl Work {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_begins_once_and_brings_its_item_back() {
+        let (mut work, uid, now) = (Work::default(), Uuid::from_u128(1), Instant::now());
+        let second = Duration::from_secs(1);
+        let item = || Item::Pod(Key::new("a", "b"));
+        assert!(!work.waited(uid, "start", second, now, item()));
+        // Asking again does not begin it anew.
+        assert!(!work.waited(uid, "start", second, now + second / 2, item()));
+        assert_eq!(work.next_due(now), Some(now + second));
+        assert_eq!(work.pop(now + second / 2), None);
+        assert_eq!(work.pop(now + second), Some(item()));
+        assert!(work.waited(uid, "start", second, now + second, item()));
+        assert!(work.delays.is_empty());
+    }
+
+    #[test]
+    fn ready_items_come_before_later_ones_and_only_once() {
+        let (mut work, now) = (Work::default(), Instant::now());
+        work.push_at(now, Item::Nodes);
+        work.push(Item::Job(Key::new("a", "b")));
+        work.push(Item::Job(Key::new("a", "b")));
+        assert_eq!(work.pop(now), Some(Item::Job(Key::new("a", "b"))));
+        assert_eq!(work.pop(now), Some(Item::Nodes));
+        assert_eq!(work.pop(now), None);
     }
 }

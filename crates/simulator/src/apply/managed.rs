@@ -56,6 +56,7 @@ impl Managed {
     /// Reads `metadata.managedFields`.
     pub(crate) fn decode(entries: &[Value]) -> Result<Self, String> {
         let mut managed = Self::default();
+        let nothing = Value::Object(Map::new());
         for (position, entry) in entries.iter().enumerate() {
             let text = |key: &str| {
                 entry
@@ -82,8 +83,7 @@ impl Managed {
                     ));
                 }
             }
-            let fields =
-                FieldSet::from_fields_v1(entry.get("fieldsV1").unwrap_or(&Value::Object(Map::new())))?;
+            let fields = FieldSet::from_fields_v1(entry.get("fieldsV1").unwrap_or(&nothing))?;
             let id = ManagerId {
                 name: text("manager"),
                 operation,
@@ -381,9 +381,18 @@ fn list_errors(errors: &[String]) -> String {
 
 /// `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`, as the API server names an object in errors.
 pub(crate) fn object_name(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let kind = kind_name(text("/apiVersion"), text("/kind"));
-    format!("{}/{}; {kind}", text("/metadata/namespace"), text("/metadata/name"))
+    format!(
+        "{}/{}; {kind}",
+        text("/metadata/namespace"),
+        text("/metadata/name")
+    )
 }
 
 /// `GROUP/VERSION, Kind=KIND`; the legacy group is empty.

@@ -208,7 +208,7 @@ fn compare_fields(
         .keys()
         .chain(new.keys().filter(|name| !old.contains_key(*name)));
     for name in names {
-        let ty = map.field_type(name).unwrap_or(crate::schema::DEDUCED.into());
+        let ty = map.field_type(name).unwrap_or(crate::schema::DEDUCED_REF);
         path.push(PathElement::field(name));
         compare_at(schema, ty, old.get(name), new.get(name), path, out);
         path.pop();
@@ -300,7 +300,7 @@ pub(crate) fn merge(
                 .keys()
                 .chain(config.keys().filter(|name| !live.contains_key(*name)))
             {
-                let ty = map.field_type(name).unwrap_or(crate::schema::DEDUCED.into());
+                let ty = map.field_type(name).unwrap_or(crate::schema::DEDUCED_REF);
                 if let Some(value) = merge(schema, ty, live.get(name), config.get(name)) {
                     out.insert(name.clone(), value);
                 }

@@ -5,9 +5,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::{Behaviour, behaviour, is_deleting, is_finished, is_true, set_condition};
-use crate::clock::{format_seconds, parse_seconds};
+use crate::clock::format_seconds;
 use crate::json::{at, items, set, text};
-use crate::object::Key;
+use crate::object::{Key, Object};
 use crate::state::State;
 use crate::status::ApiError;
 use crate::work::Item;
@@ -23,82 +23,61 @@ impl State {
         let timing = self.environment.timing;
         let script = behaviour(&pod);
         if is_deleting(&pod) {
-            return self.stop_pod(key, &pod, now);
+            return self.stop_pod(key, &object, &pod, now);
         }
         if is_finished(&pod) {
             return Ok(());
         }
         if text(&pod, &["spec", "nodeName"]).is_empty() {
-            return self.schedule_pod(key, &pod, now);
+            return self.schedule_pod(key, &pod);
         }
         let delay = match script {
             Behaviour::Slow => timing.pod_start * SLOW,
             _ => timing.pod_start,
         };
-        let runs_to_end = text(&pod, &["spec", "restartPolicy"]) != "Always";
         if at(&pod, &["status", "startTime"]).is_none() {
-            // The kubelet has seen it; what comes next takes its time.
-            self.set_pod_status(key, |pod, time| set(pod, &["status", "startTime"], time))?;
-            self.work.push_at(now + delay, Item::Pod(key.clone()));
+            return self.set_pod_status(key, |pod, time| set(pod, &["status", "startTime"], time));
+        }
+        let runs_to_end = text(&pod, &["spec", "restartPolicy"]) != "Always";
+        let running = text(&pod, &["status", "phase"]) == "Running";
+        let statuses = items(&pod, &["status", "containerStatuses"]);
+        let waiting = statuses
+            .iter()
+            .any(|status| at(status, &["state", "waiting"]).is_some());
+        let ready = is_true(&pod, "Ready");
+        let settled = match script {
+            Behaviour::Pull => waiting,
+            Behaviour::Fail => waiting && !runs_to_end,
+            Behaviour::Stuck => running,
+            Behaviour::Normal | Behaviour::Slow => running && !(runs_to_end && ready),
+        };
+        if settled {
             return Ok(());
         }
-        let begun = parse_seconds(text(&pod, &["status", "startTime"])).unwrap_or(object.created);
-        let running = text(&pod, &["status", "phase"]) == "Running";
-        let waiting = items(&pod, &["status", "containerStatuses"])
-            .iter()
-            .any(|c| at(c, &["state", "waiting"]).is_some());
+        let (stage, delay) = if running && ready {
+            ("run", timing.job_run)
+        } else {
+            ("start", delay)
+        };
+        if !self
+            .work
+            .waited(object.uid, stage, delay, now, Item::Pod(key.clone()))
+        {
+            return Ok(());
+        }
         match script {
-            Behaviour::Pull if !waiting => {
-                self.hold_pod(key, "ImagePullBackOff", "Back-off pulling image", 0)
-            }
+            Behaviour::Pull => self.hold_pod(key, "ImagePullBackOff", "Back-off pulling image", 0),
             Behaviour::Fail if runs_to_end => self.finish_pod(key, false),
-            Behaviour::Fail if !waiting => self.hold_pod(
+            Behaviour::Fail => self.hold_pod(
                 key,
                 "CrashLoopBackOff",
                 "back-off 10s restarting failed container",
                 3,
             ),
-            Behaviour::Stuck if !running => self.run_pod(key, false),
-            Behaviour::Pull | Behaviour::Fail | Behaviour::Stuck => Ok(()),
-            Behaviour::Normal | Behaviour::Slow => {
-                if !running {
-                    // Writes by others wake this up too early: wait for the pod's own time.
-                    let started = self.work_time(begun, delay);
-                    if let Some(wait) = started {
-                        self.work.push_at(now + wait, Item::Pod(key.clone()));
-                        return Ok(());
-                    }
-                    self.run_pod(key, true)?;
-                    if runs_to_end {
-                        self.work.push_at(now + timing.job_run, Item::Pod(key.clone()));
-                    }
-                    return Ok(());
-                }
-                if runs_to_end && is_true(&pod, "Ready") {
-                    let since = items(&pod, &["status", "containerStatuses"]).first();
-                    let since =
-                        since.and_then(|c| parse_seconds(text(c, &["state", "running", "startedAt"])));
-                    if let Some(wait) = self.work_time(since.unwrap_or(begun), timing.job_run) {
-                        self.work.push_at(now + wait, Item::Pod(key.clone()));
-                        return Ok(());
-                    }
-                    return self.finish_pod(key, true);
-                }
-                Ok(())
-            }
+            Behaviour::Stuck => self.run_pod(key, false),
+            Behaviour::Normal | Behaviour::Slow if running => self.finish_pod(key, true),
+            Behaviour::Normal | Behaviour::Slow => self.run_pod(key, true),
         }
-    }
-
-    /// How much of `delay` is left of something that began in second `begun`. Object times have whole seconds, so short
-    /// delays are measured by the work queue alone.
-    fn work_time(&self, begun: i64, delay: std::time::Duration) -> Option<std::time::Duration> {
-        if delay.as_secs() < 2 {
-            return None;
-        }
-        let passed = u64::try_from((self.now_seconds() - begun).max(0)).unwrap_or(0);
-        delay
-            .checked_sub(std::time::Duration::from_secs(passed))
-            .filter(|left| !left.is_zero())
     }
 
     fn set_pod_status(&mut self, key: &Key, change: impl FnOnce(&mut Value, String)) -> Result<(), ApiError> {
@@ -115,7 +94,7 @@ impl State {
         Ok(())
     }
 
-    fn schedule_pod(&mut self, key: &Key, pod: &Value, now: Instant) -> Result<(), ApiError> {
+    fn schedule_pod(&mut self, key: &Key, pod: &Value) -> Result<(), ApiError> {
         let Some(nodes) = self.id("", "nodes") else {
             return Ok(());
         };
@@ -147,7 +126,6 @@ impl State {
         self.set_pod_status(key, |pod, now| {
             set_condition(pod, &now, "PodScheduled", "True", "", "")
         })?;
-        self.work.push_at(now, Item::Pod(key.clone()));
         Ok(())
     }
 
@@ -203,16 +181,20 @@ impl State {
     }
 
     /// A deleted pod stops after a while and is then removed for good, unless finalizers hold it.
-    fn stop_pod(&mut self, key: &Key, pod: &Value, now: Instant) -> Result<(), ApiError> {
+    fn stop_pod(&mut self, key: &Key, object: &Object, pod: &Value, now: Instant) -> Result<(), ApiError> {
         if crate::json::number(pod, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0) == 0 {
             return Ok(());
         }
         if !is_finished(pod) && is_true(pod, "Ready") {
-            self.set_pod_status(key, |pod, now| {
+            return self.set_pod_status(key, |pod, now| {
                 set_condition(pod, &now, "Ready", "False", "PodTerminating", "");
-            })?;
-            self.work
-                .push_at(now + self.environment.timing.pod_stop, Item::Pod(key.clone()));
+            });
+        }
+        let delay = self.environment.timing.pod_stop;
+        if !self
+            .work
+            .waited(object.uid, "stop", delay, now, Item::Pod(key.clone()))
+        {
             return Ok(());
         }
         let Some(endpoint) = self.endpoint("", "pods") else {

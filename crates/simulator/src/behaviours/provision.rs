@@ -22,7 +22,13 @@ impl State {
         if is_deleting(&claim) || held || text(&claim, &["status", "phase"]) == "Bound" {
             return Ok(());
         }
-        let due = self.environment.timing.provision;
+        let delay = self.environment.timing.provision;
+        if !self
+            .work
+            .waited(object.uid, "provision", delay, now, Item::Claim(key.clone()))
+        {
+            return Ok(());
+        }
         if text(&claim, &["spec", "volumeName"]).is_empty() {
             let volume = format!("pvc-{}", object.uid);
             let storage = at(&claim, &["spec", "resources", "requests", "storage"])
@@ -47,8 +53,6 @@ impl State {
             self.write("", "persistentvolumeclaims", key, |claim| {
                 set(claim, &["spec", "volumeName"], volume)
             })?;
-            self.work.push_at(now + due, Item::Claim(key.clone()));
-            return Ok(());
         }
         self.write_status("", "persistentvolumeclaims", key, |claim| {
             let modes = claim["spec"]["accessModes"].clone();
@@ -73,12 +77,11 @@ impl State {
         if held || !items(&service, &["status", "loadBalancer", "ingress"]).is_empty() {
             return Ok(());
         }
-        let age = self.now_seconds() - object.created;
-        let due = self.environment.timing.provision;
-        // The first look only sets the timer; a write in between must not shorten it by more than a second.
-        if !self.work.take_mark(object.uid) && age < 1 {
-            self.work.set_mark(object.uid);
-            self.work.push_at(now + due, Item::Service(key.clone()));
+        let delay = self.environment.timing.provision;
+        if !self
+            .work
+            .waited(object.uid, "provision", delay, now, Item::Service(key.clone()))
+        {
             return Ok(());
         }
         let bytes = object.uid.as_bytes();

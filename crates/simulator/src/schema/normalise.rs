@@ -31,7 +31,8 @@ pub(crate) fn normalise(
     let mut walk = Walk {
         schema,
         report,
-        struct_name: kind.into(), path: Vec::new(),
+        struct_name: kind.into(),
+        path: Vec::new(),
     };
     walk.value(ty, value)
 }
@@ -163,7 +164,8 @@ impl Walk<'_> {
             }
         }
         let mut out = Map::new();
-        let outer = (!map.go_name.is_empty()).then(|| std::mem::replace(&mut self.struct_name, map.go_name.clone()));
+        let outer =
+            (!map.go_name.is_empty()).then(|| std::mem::replace(&mut self.struct_name, map.go_name.clone()));
         for (name, field) in &map.fields {
             self.path.push(Step::Field(name.to_string()));
             let given = match object.get(name.as_ref()).filter(|value| !value.is_null()) {

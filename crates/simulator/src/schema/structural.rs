@@ -182,7 +182,12 @@ impl Structural {
                 None if preserve || own.properties.is_empty() => Some(DEDUCED.into()),
                 None => None,
             };
-            MapType { fields, element, atomic: own.atomic_map, ..MapType::default() }
+            MapType {
+                fields,
+                element,
+                atomic: own.atomic_map,
+                ..MapType::default()
+            }
         };
         let atom = match self.json_type {
             Some(JsonType::Object) => Atom {
@@ -229,11 +234,8 @@ impl Structural {
         match value {
             Value::Array(items) => {
                 for (position, item) in items.iter_mut().enumerate() {
-                    match &self.items {
-                        Some(below) => {
-                            below.prune_at(item, below.embedded, &format!("{path}[{position}]"), pruned)
-                        }
-                        None => {}
+                    if let Some(below) = &self.items {
+                        below.prune_at(item, below.embedded, &format!("{path}[{position}]"), pruned);
                     }
                 }
             }
@@ -385,13 +387,17 @@ impl Structural {
                 let quoted = value.to_string();
                 // The first rule that is broken is the only one named.
                 if let Some(least) = self.min_length.filter(|least| length < *least) {
-                    invalid(&quoted, format!("{path} in body should be at least {least} chars long"));
+                    invalid(
+                        &quoted,
+                        format!("{path} in body should be at least {least} chars long"),
+                    );
                 } else if let Some(most) = self.max_length.filter(|most| length > *most) {
                     causes.push(Cause {
                         reason: "FieldValueTooLong",
                         message: format!("Too long: may not be more than {most} bytes"),
                         field: path.to_owned(),
-                    });} else if let Some((pattern, Some(regex))) = &self.pattern
+                    });
+                } else if let Some((pattern, Some(regex))) = &self.pattern
                     && !regex.is_match(text)
                 {
                     causes.push(Cause::invalid(

@@ -166,7 +166,11 @@ impl State {
                 set_missing(value, &["spec", "preemptionPolicy"], "PreemptLowerPriority");
             }
             ("batch", "Job") => label_job(value),
-            ("apps", "DaemonSet") => set(value, &["metadata", "annotations", super::TEMPLATE_GENERATION], "1"),
+            ("apps", "DaemonSet") => set(
+                value,
+                &["metadata", "annotations", super::TEMPLATE_GENERATION],
+                "1",
+            ),
             _ => {}
         }
         Ok(())
@@ -209,7 +213,9 @@ fn tolerate_short_outages(pod: &mut Value) {
     let mut tolerations = items(pod, &["spec", "tolerations"]).to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         if !tolerations.iter().any(|known| text(known, &["key"]) == key) {
-            tolerations.push(json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}));
+            tolerations.push(
+                json!({"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}),
+            );
         }
     }
     set(pod, &["spec", "tolerations"], tolerations);

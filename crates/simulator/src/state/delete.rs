@@ -48,7 +48,11 @@ impl DeleteOptions {
                     "Unsupported value: {shown}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
                 );
                 let field = "propagationPolicy".to_owned();
-                let cause = crate::status::Cause { reason: "FieldValueNotSupported", message, field };
+                let cause = crate::status::Cause {
+                    reason: "FieldValueNotSupported",
+                    message,
+                    field,
+                };
                 return Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", vec![cause]));
             }
         };

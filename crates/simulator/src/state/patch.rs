@@ -19,13 +19,13 @@ impl State {
     pub(crate) fn patch(
         &mut self,
         endpoint: &Endpoint,
-        namespace: &str,
-        name: &str,
+        key: &Key,
         subresource: &str,
         patch_type: PatchType,
         body: Body,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
+        let (namespace, name) = (&*key.namespace, &*key.name);
         if patch_type == PatchType::Apply {
             return self.apply(endpoint, namespace, name, subresource, body, options);
         }
@@ -246,7 +246,12 @@ fn check_uid(endpoint: &Endpoint, live: &Object, new: &Value) -> Result<(), ApiE
     let shown = Value::from(uid).to_string();
     let cause = Cause::invalid("metadata.uid", &shown, "field is immutable");
     let resource = &endpoint.resource;
-    Err(ApiError::invalid(&resource.group, &resource.kind, &live.key.name, vec![cause]))
+    Err(ApiError::invalid(
+        &resource.group,
+        &resource.kind,
+        &live.key.name,
+        vec![cause],
+    ))
 }
 
 /// `KIND in version "V" cannot be handled as a KIND: …`

@@ -87,8 +87,11 @@ impl State {
         }
         // A headless service that selects nothing may point anywhere.
         let anywhere = address == "None" && at(service, &["spec", "selector"]).is_none();
-        let (families, policy) =
-            if anywhere { (json!(["IPv4", "IPv6"]), "RequireDualStack") } else { (json!(["IPv4"]), "SingleStack") };
+        let (families, policy) = if anywhere {
+            (json!(["IPv4", "IPv6"]), "RequireDualStack")
+        } else {
+            (json!(["IPv4"]), "SingleStack")
+        };
         set_missing(service, &["spec", "ipFamilies"], families);
         set_missing(service, &["spec", "ipFamilyPolicy"], policy);
         self.allocate_node_ports(&kind, service, dry_run);

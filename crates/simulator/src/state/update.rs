@@ -149,7 +149,11 @@ impl State {
         if finished {
             // The last finalizer is gone: the object is removed, not written once more.
             self.remove(&resource, &object.key);
-            return Ok(Written { object: Arc::new(object), created: false, warnings });
+            return Ok(Written {
+                object: Arc::new(object),
+                created: false,
+                warnings,
+            });
         }
         let object = self.put(&resource, object);
         Ok(Written {
@@ -216,10 +220,16 @@ fn restrict_to_endpoint(endpoint: &Endpoint, subresource: &str, live: &Value, ne
 
 /// Raises the count of template changes.
 fn count_template(live: &Value, new: &mut Value) {
-    let before: i64 = text(live, &["metadata", "annotations", super::TEMPLATE_GENERATION]).parse().unwrap_or(1);
+    let before: i64 = text(live, &["metadata", "annotations", super::TEMPLATE_GENERATION])
+        .parse()
+        .unwrap_or(1);
     let changed = at(live, &["spec", "template"]) != at(new, &["spec", "template"]);
     let count = if changed { before + 1 } else { before };
-    set(new, &["metadata", "annotations", super::TEMPLATE_GENERATION], count.to_string());
+    set(
+        new,
+        &["metadata", "annotations", super::TEMPLATE_GENERATION],
+        count.to_string(),
+    );
 }
 
 fn copy(from: &Value, to: &mut Value, path: &[&str]) {

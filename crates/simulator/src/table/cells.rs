@@ -293,7 +293,7 @@ fn event(column: &str, value: &Value, now: i64) -> Value {
             let last = times
                 .iter()
                 .find_map(|field| parse_seconds(text(value, &[field])));
-            last.map_or("<unknown>".into(), |time| age(now - time).into())
+            last.map_or_else(|| "<unknown>".into(), |time| age(now - time).into())
         }
         "Type" => text(value, &["type"]).into(),
         "Reason" => text(value, &["reason"]).into(),

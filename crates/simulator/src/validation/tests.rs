@@ -133,7 +133,8 @@ fn names_and_labels_are_checked() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    let service = json!({"metadata": {"name": "a.b"}, "spec": {"type": "ClusterIP", "ports": [{"port": 80}]}});
+    let service =
+        json!({"metadata": {"name": "a.b"}, "spec": {"type": "ClusterIP", "ports": [{"port": 80}]}});
     assert!(message("", "services", None, &service).contains("a lowercase RFC 1123 label must consist of"));
     let role = json!({"metadata": {"name": "system:a B"}});
     assert_eq!(message("rbac.authorization.k8s.io", "roles", None, &role), "");

@@ -35,7 +35,7 @@ pub(super) fn check(object: &Value, causes: &mut Vec<Cause>) {
         LabelSelector::from_object(selector).matches(&Object::from_value(&carrier, &Shared::new()))
     });
     if !matches {
-        let shown = labels.map_or("null".into(), Value::to_string);
+        let shown = labels.map_or_else(|| "null".into(), Value::to_string);
         causes.push(Cause::invalid(
             "spec.template.metadata.labels",
             &shown,
@@ -128,7 +128,10 @@ pub(super) fn check_pod_spec(object: &Value, path: &[&str], field: &str, causes:
             for (position, port) in items(container, &["ports"]).iter().enumerate() {
                 let port = number(port, &["containerPort"]).unwrap_or(0);
                 if port == 0 {
-                    causes.push(Cause::required(&format!("{at_field}.ports[{position}].containerPort"), ""));
+                    causes.push(Cause::required(
+                        &format!("{at_field}.ports[{position}].containerPort"),
+                        "",
+                    ));
                 } else if !(1..=65_535).contains(&port) {
                     causes.push(Cause::invalid(
                         &format!("{at_field}.ports[{position}].containerPort"),
@@ -212,7 +215,7 @@ pub(super) fn pod_change(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         ] {
             crate::json::remove(&mut spec, &[field]);
         }
-        
+
         spec
     };
     if strip(old) != strip(new) {
