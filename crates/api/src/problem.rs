@@ -52,6 +52,8 @@ codes! {
     Kubeconfig = ("EK-1006", 422, "The kubeconfig cannot be used"),
     /// A source that the mothership cannot read, or may not.
     Source = ("EK-1007", 422, "A source cannot be used"),
+    /// A page of another site sent it, or it came in under another name.
+    Elsewhere = ("EK-1403", 403, "The request comes from elsewhere"),
     /// There is no such path.
     Route = ("EK-1404", 404, "There is no such path"),
     /// The path exists, the method does not.
@@ -64,6 +66,8 @@ codes! {
     Consent = ("EK-2003", 409, "The change needs consent"),
     /// Too much is asked at once.
     Overload = ("EK-5003", 503, "The server is busy"),
+    /// The answer was not ready in time.
+    Timeout = ("EK-5004", 504, "The request took too long"),
     /// A fault of ours.
     Internal = ("EK-5000", 500, "An internal error occurred"),
 }

@@ -1,6 +1,6 @@
 //! One unit of a configuration: what to run, from where, where to, with which values.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{ComponentName, Digest, HumanDuration, Namespace};
 
@@ -68,9 +68,9 @@ pub enum ValuesFrom {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum ValuesEntry {
     /// Values written in the configuration, shown again on GET.
-    Inline(serde_json::Map<String, serde_json::Value>),
+    Inline(#[serde(deserialize_with = "values_map")] serde_json::Map<String, serde_json::Value>),
     /// Values written in the configuration, masked on GET.
-    Secret(serde_json::Map<String, serde_json::Value>),
+    Secret(#[serde(deserialize_with = "values_map")] serde_json::Map<String, serde_json::Value>),
     /// Values kept in the target cluster.
     ValuesFrom(ValuesFrom),
 }
@@ -82,6 +82,16 @@ impl std::fmt::Debug for ValuesEntry {
             Self::Secret(_) => f.write_str("Secret([redacted])"),
             Self::ValuesFrom(from) => f.debug_tuple("ValuesFrom").field(from).finish(),
         }
+    }
+}
+
+/// Reads a map of values. Serde's own error would quote what stands in its place, and that may be a password.
+fn values_map<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<serde_json::Map<String, serde_json::Value>, D::Error> {
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::Object(values) => Ok(values),
+        _ => Err(serde::de::Error::custom("expected a map of values")),
     }
 }
 

@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::{StatusCode, header, request::Parts};
 use bytes::Bytes;
 use evenkeel_api::{Code, Problem, ProblemField};
-use evenkeel_goyaml::{Numbers, from_yaml};
+use evenkeel_goyaml::{Numbers, YamlDocument, from_yaml_documents};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -69,8 +69,11 @@ impl<S: Send + Sync> FromRequest<S> for Document {
                 .map(Self)
                 .map_err(|error| syntax(&error)),
             "application/yaml" | "application/x-yaml" | "text/yaml" => {
-                let value = from_yaml(&body, Numbers::Exact).map_err(|error| syntax(&error))?;
-                Value::try_from(value).map(Self).map_err(|error| syntax(&error))
+                let documents = from_yaml_documents(&body, Numbers::Exact).map_err(|error| syntax(&error))?;
+                let document = only(documents)?;
+                Value::try_from(document)
+                    .map(Self)
+                    .map_err(|error| syntax(&error))
             }
             other => {
                 let detail = format!(
@@ -79,6 +82,22 @@ impl<S: Send + Sync> FromRequest<S> for Document {
                 Err(Problem::new(Code::MediaType, detail).into())
             }
         }
+    }
+}
+
+/// The one document that holds something. A second one would be passed over in silence.
+fn only(documents: Vec<YamlDocument>) -> Result<evenkeel_goyaml::Value, Failure> {
+    let wrong = |text: String| Err(Problem::new(Code::Syntax, text).into());
+    let mut full = documents
+        .into_iter()
+        .filter(|document| !matches!(document.value, evenkeel_goyaml::Value::Null));
+    match (full.next(), full.next()) {
+        (Some(document), None) => Ok(document.value),
+        (None, _) => wrong("the body holds no document".to_owned()),
+        (Some(_), Some(second)) => wrong(format!(
+            "expected one document, found another one at line {}",
+            second.line
+        )),
     }
 }
 

@@ -1,12 +1,17 @@
 //! Listening and serving.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use evenkeel_fleet::Fleet;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::router;
+
+/// How long requests under way have to end once the process stops. Only a caller that never finishes sending its
+/// request needs longer.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// Why the API cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -55,15 +60,28 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` is cancelled and the requests under way are answered.
+    /// Serves until `stop` is cancelled and the requests under way are answered, or have had their time.
     ///
     /// # Errors
     /// [`Error::Serve`].
     pub async fn serve(self, fleet: Fleet, stop: CancellationToken) -> Result<(), Error> {
         let router = router(fleet, stop.clone());
-        axum::serve(self.listener, router)
+        let late = {
+            let stop = stop.clone();
+            async move {
+                stop.cancelled().await;
+                tokio::time::sleep(DRAIN).await;
+            }
+        };
+        let served = axum::serve(self.listener, router)
             .with_graceful_shutdown(async move { stop.cancelled().await })
-            .await
-            .map_err(Error::Serve)
+            .into_future();
+        tokio::select! {
+            served = served => served.map_err(Error::Serve),
+            () = late => {
+                tracing::warn!("a caller did not finish its request in time and is left");
+                Ok(())
+            }
+        }
     }
 }

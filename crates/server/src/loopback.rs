@@ -13,7 +13,7 @@ use crate::problem::Failure;
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     match refusal(request.headers(), request.uri()) {
         None => next.run(request).await,
-        Some(why) => Failure::from(Problem::new(Code::Parameter, why)).into_response(),
+        Some(why) => Failure::from(Problem::new(Code::Elsewhere, why)).into_response(),
     }
 }
 
@@ -21,7 +21,7 @@ fn refusal(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok())
-        .or(uri.authority().map(|a| a.as_str()));
+        .or_else(|| uri.authority().map(|authority| authority.as_str()));
     if let Some(host) = host
         && !is_local(host)
     {

@@ -24,6 +24,7 @@ impl From<fleet::Error> for Failure {
         let text = error.to_string();
         match error {
             fleet::Error::Invalid(error) => Problem::from(error),
+            fleet::Error::Parameter { .. } => Problem::new(Code::Parameter, text),
             fleet::Error::NameMismatch { .. } => Problem::new(Code::Invalid, text),
             fleet::Error::Sources(fields) => Problem {
                 errors: fields

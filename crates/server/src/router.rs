@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::from_fn;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use evenkeel_api::{ARCHIVE_SIZE_MAX, Code, Problem};
 use evenkeel_fleet::Fleet;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
-use tower_http::timeout::TimeoutLayer;
 
 use crate::problem::Failure;
 use crate::{archives, clusters, health, loopback, reconciliations, request_id};
@@ -64,16 +65,15 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
         .route("/metrics", get(health::metrics))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::GATEWAY_TIMEOUT,
-            REQUEST_TIMEOUT,
-        ))
+        .layer(from_fn(|request, next| {
+            limit_time(REQUEST_TIMEOUT, request, next)
+        }))
         .layer(CatchPanicLayer::custom(|_| {
             let problem = Problem::new(
                 Code::Internal,
                 "the request met a fault of ours; the log has more",
             );
-            axum::response::IntoResponse::into_response(Failure::from(problem))
+            Failure::from(problem).into_response()
         }))
         .layer(SetResponseHeaderLayer::if_not_present(
             header::CACHE_CONTROL,
@@ -88,10 +88,46 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
         .with_state(App { fleet, stop })
 }
 
+/// Ends a request that takes too long, also one whose body never comes.
+async fn limit_time(limit: Duration, request: Request, next: Next) -> Response {
+    match tokio::time::timeout(limit, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            Failure::from(Problem::new(Code::Timeout, format!("no answer within {limit:?}"))).into_response()
+        }
+    }
+}
+
 async fn no_route(uri: axum::http::Uri) -> Failure {
     Problem::new(Code::Route, format!("there is no path {}", uri.path())).into()
 }
 
 async fn no_method(method: axum::http::Method, uri: axum::http::Uri) -> Failure {
     Problem::new(Code::Method, format!("{method} is not allowed on {}", uri.path())).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_a_problem() {
+        let short = Duration::from_millis(20);
+        let router: Router = Router::new()
+            .route("/", get(std::future::pending::<()>))
+            .layer(from_fn(move |request, next| limit_time(short, request, next)));
+        let response = router
+            .oneshot(Request::new(Body::empty()))
+            .await
+            .expect("no error is possible");
+        assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(
+            response.headers()[header::CONTENT_TYPE],
+            evenkeel_api::PROBLEM_CONTENT_TYPE
+        );
+    }
 }
