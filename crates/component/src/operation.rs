@@ -47,11 +47,22 @@ impl fmt::Debug for Operation {
 
 /// Passes what happens at the target to the step that is running.
 #[derive(Default)]
-struct Relay(Mutex<Option<Progress>>);
+pub(crate) struct Relay(Mutex<Option<Progress>>);
+
+/// The relay of one operation, for as long as it runs: the step it tells holds the operation, which holds the relay, so
+/// whoever runs it lets go of the step at the end.
+#[derive(Default)]
+pub(crate) struct Attached(Arc<Relay>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
 
 impl Operation {
     /// Looks at the target: one read of the parent, discovery from the client's cache.
-    pub(crate) async fn gather(task: Task, shared: Shared) -> Result<Self, Failure> {
+    pub(crate) async fn gather(task: Task, shared: Shared, attached: &Attached) -> Result<Self, Failure> {
         let capabilities = capabilities(task.target.cluster()).await?;
         let take_over = matches!(task.work, Work::Apply { adopt: true, .. });
         let record = task.target.record_of(take_over).await.map_err(at_target)?;
@@ -60,7 +71,7 @@ impl Operation {
             shared,
             record,
             capabilities,
-            relay: Arc::default(),
+            relay: Arc::clone(&attached.0),
             fenced: OnceLock::new(),
             stopped: OnceLock::new(),
             not_ready: AtomicBool::new(false),

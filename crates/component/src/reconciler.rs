@@ -13,7 +13,7 @@ use evenkeel_steps::{
 use evenkeel_telemetry::{CancellationToken, Tasks, time};
 
 use crate::inputs::Considered;
-use crate::operation::{Operation, Shared, capabilities};
+use crate::operation::{Attached, Operation, Shared, capabilities};
 use crate::pipeline::{self, PLAN, RENDERED, SESSION, obtain};
 use crate::render::SharedRenders;
 use crate::{Error, Outcome, Task, Values, Work};
@@ -134,6 +134,7 @@ impl Reconciler {
         let pass = ComponentPass {
             task,
             shared: self.shared.clone(),
+            attached: Attached::default(),
             end: Mutex::default(),
         };
         let report = Box::pin(pipeline.run(&pass, pass_options)).await;
@@ -157,6 +158,7 @@ fn cancel(token: CancellationToken) -> impl Cancel {
 struct ComponentPass {
     task: Task,
     shared: Shared,
+    attached: Attached,
     end: Mutex<End>,
 }
 
@@ -172,7 +174,7 @@ impl Pass for ComponentPass {
     type State = Operation;
 
     async fn gather(&self) -> Result<Arc<Operation>, Failure> {
-        Operation::gather(self.task.clone(), self.shared.clone())
+        Operation::gather(self.task.clone(), self.shared.clone(), &self.attached)
             .await
             .map(Arc::new)
     }

@@ -74,6 +74,10 @@ impl SqliteStore {
         if !claims.settled.is_empty() {
             self.signals.send(Signal::OperationSettled);
         }
+        // Whoever watches a cluster sees its components begin.
+        if !claims.operations.is_empty() {
+            self.signals.send(Signal::ClusterChanged);
+        }
         Ok(claims)
     }
 
