@@ -57,11 +57,12 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
     let progress = Progress::new(arguments.output);
     let mut running = Box::pin(graph::run(&graph, &inputs, &runner, &progress));
     let components = tokio::select! {
-        components = &mut running => components,
+        biased;
         () = tasks.cancelled() => {
             progress.note("stopping before the next object; Ctrl-C again ends at once");
             running.await
         }
+        components = &mut running => components,
     };
     let report = report::Report::new(runner.cluster.server(), components, tasks.is_cancelled());
     report.print(arguments.output, arguments.plan)?;

@@ -1,12 +1,19 @@
 //! Taking a component away again.
 
-use evenkeel_cluster::{DeleteOptions, Deletion};
-use evenkeel_core::Plan;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use evenkeel_cluster::{DeleteOptions, Deletion, Error, Event, Observer, Stop};
+use evenkeel_core::{ObjectChange, Plan};
 use evenkeel_steps::{Change, ClosureStep, Context, Decision, Failure, Outcome, step};
+use evenkeel_telemetry::time;
 
 use crate::Work;
 use crate::operation::Operation;
 use crate::pipeline::{PLAN, WAIT_TIMEOUT};
+
+/// How long a deletion that was broken off may go on, for the answers to what was sent already.
+const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Deletes its objects in reverse order and waits until they are gone; then namespaces that we made and that are empty.
 pub(crate) fn uninstall() -> ClosureStep<Operation> {
@@ -23,12 +30,18 @@ pub(crate) fn uninstall() -> ClosureStep<Operation> {
             Ok(Decision::act(changes.collect(), async move {
                 let operation = cx.state();
                 operation.attach(cx.progress());
+                let removed = Removed::default();
+                let observer = removed.observer(operation);
                 let task = &operation.task;
-                let deleted = task
-                    .target
-                    .delete(&task.attempt, &options, &operation.observer())
-                    .await;
-                told(operation, deleted.map_err(|error| operation.failed(error))?)
+                let deleted = tokio::select! {
+                    deleted = task.target.delete(&task.attempt, &options, &observer) => deleted,
+                    // Most of the time nothing is written but absence waited for.
+                    () = cancelled(&cx) => Err(Error::Stopped {
+                        doing: "everything was gone".to_owned(),
+                        why: Stop::Cancelled,
+                    }),
+                };
+                removed.tell(operation, deleted)
             }))
         })
 }
@@ -65,8 +78,12 @@ pub(crate) fn orphan() -> ClosureStep<Operation> {
             let operation = cx.state();
             operation.attach(cx.progress());
             let task = &operation.task;
-            let let_go = task.target.orphan(&task.attempt, &operation.observer()).await;
-            told(operation, let_go.map_err(|error| operation.failed(error))?)
+            let removed = Removed::default();
+            let let_go = task
+                .target
+                .orphan(&task.attempt, &removed.observer(operation))
+                .await;
+            removed.tell(operation, let_go)
         })
 }
 
@@ -108,12 +125,52 @@ fn not_uninstalling<T>() -> Outcome<T> {
     }
 }
 
-fn told(operation: &Operation, deletion: Deletion) -> Result<Outcome, Failure> {
-    let count = deletion.changes.len();
-    operation.note_removed(deletion.changes);
-    Ok(if count == 0 {
-        Outcome::done()
-    } else {
-        Outcome::changed(format!("{count} objects"))
-    })
+/// What is removed, noted as it happens, so that it is told also when the work ends early.
+#[derive(Default)]
+struct Removed(Arc<Mutex<Vec<ObjectChange>>>);
+
+impl Removed {
+    fn observer(&self, operation: &Operation) -> Observer {
+        let (noted, clock, tell) = (
+            Arc::clone(&self.0),
+            Arc::clone(&operation.shared.clock),
+            operation.observer(),
+        );
+        Arc::new(move |event| {
+            if let Event::Changed { object, action } = &event {
+                let change = ObjectChange {
+                    object: object.clone(),
+                    action: *action,
+                    at: clock.now(),
+                };
+                noted.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+            }
+            tell(event);
+        })
+    }
+
+    fn tell(self, operation: &Operation, ended: Result<Deletion, Error>) -> Result<Outcome, Failure> {
+        match ended {
+            Ok(deletion) => {
+                let count = deletion.changes.len();
+                operation.note_removed(deletion.changes);
+                Ok(if count == 0 {
+                    Outcome::done()
+                } else {
+                    Outcome::changed(format!("{count} objects"))
+                })
+            }
+            Err(error) => {
+                let noted = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+                operation.note_removed(noted);
+                Err(operation.failed(error))
+            }
+        }
+    }
+}
+
+/// Ends some time after the work was broken off: a deletion that is under way gets its answer, waiting ends.
+async fn cancelled(cx: &Context<Operation>) {
+    cx.cancelled().await;
+    time::sleep(LAST_ANSWER_WITHIN).await;
 }

@@ -122,7 +122,7 @@ impl FromStr for Assignment {
     fn from_str(text: &str) -> Result<Self, WrongForm> {
         let (component, value) = text
             .split_once('=')
-            .ok_or(WrongForm("expected COMPONENT=VALUE".to_owned()))?;
+            .ok_or_else(|| WrongForm("expected COMPONENT=VALUE".to_owned()))?;
         if value.is_empty() {
             return Err(WrongForm(format!("nothing stands after {component}=")));
         }
@@ -161,9 +161,7 @@ impl FromStr for ValueAssignment {
         let (component, expression) = text
             .split_once('.')
             .filter(|(component, expression)| !component.contains('=') && expression.contains('='))
-            .ok_or(WrongForm(
-                "expected COMPONENT.PATH=VALUE, like web.replicas=2".to_owned(),
-            ))?;
+            .ok_or_else(|| WrongForm("expected COMPONENT.PATH=VALUE, like web.replicas=2".to_owned()))?;
         Ok(Self {
             component: component.parse().map_err(WrongForm::of)?,
             expression: expression.to_owned(),

@@ -30,18 +30,18 @@ pub(super) async fn run(
             let Some(inputs) = by_name.get(name).copied().filter(|_| waiting.contains(name)) else {
                 continue;
             };
-            match readiness(graph, inputs, &ended, runner) {
-                Readiness::Waiting => {}
-                Readiness::Never(report) => {
+            match start(graph, inputs, &ended, runner) {
+                Start::Later => {}
+                Start::Never(report) => {
                     waiting.remove(name);
                     progress.ended(&report);
-                    ended.insert(&inputs.name, report);
+                    ended.insert(&inputs.name, *report);
                 }
-                Readiness::Ready if running.len() < COMPONENTS_AT_ONCE => {
+                Start::Now if running.len() < COMPONENTS_AT_ONCE => {
                     waiting.remove(name);
                     running.push(one(inputs, runner, progress));
                 }
-                Readiness::Ready => {}
+                Start::Now => {}
             }
         }
         match running.next().await {
@@ -72,38 +72,42 @@ async fn one<'a>(
     (&inputs.name, report)
 }
 
-enum Readiness {
-    Ready,
-    Waiting,
-    Never(ComponentReport),
+/// When a component begins.
+enum Start {
+    Now,
+    Later,
+    Never(Box<ComponentReport>),
 }
 
-fn readiness(
+fn start(
     graph: &ComponentGraph,
     inputs: &Inputs,
     ended: &BTreeMap<&ComponentName, ComponentReport>,
     runner: &Runner,
-) -> Readiness {
+) -> Start {
     if runner.cancel.is_cancelled() {
-        return Readiness::Never(ComponentReport::not_started(&inputs.name, &inputs.namespace));
+        return Start::Never(Box::new(ComponentReport::not_started(
+            &inputs.name,
+            &inputs.namespace,
+        )));
     }
     // A plan depends on no other one.
     if runner.mode == Mode::DryRun {
-        return Readiness::Ready;
+        return Start::Now;
     }
     let mut all_ended = true;
     for dependency in graph.depends_on(&inputs.name) {
         match ended.get(dependency) {
             Some(report) if report.is_success() => {}
             Some(report) => {
-                return Readiness::Never(ComponentReport::skipped(&inputs.name, &inputs.namespace, report));
+                return Start::Never(Box::new(ComponentReport::skipped(
+                    &inputs.name,
+                    &inputs.namespace,
+                    report,
+                )));
             }
             None => all_ended = false,
         }
     }
-    if all_ended {
-        Readiness::Ready
-    } else {
-        Readiness::Waiting
-    }
+    if all_ended { Start::Now } else { Start::Later }
 }

@@ -123,6 +123,52 @@ fn the_first_stops_writing_at_the_next_object() {
 }
 
 #[test]
+fn a_deletion_that_cannot_end_is_told_and_can_be_broken_off() {
+    let env = simulated();
+    env.chart(
+        "held",
+        &[(
+            "templates/c.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/hold]}\n",
+        )],
+    );
+    env.local(&["-n", "apps", "--component", "held=held"]).exits(0);
+    let mut child = env.start(&["--component", "held", "--delete", "--timeout", "1h"]);
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = read_until(&mut stderr, "held: delete ConfigMap/held");
+    let asked = Instant::now();
+    interrupt(&child);
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    assert!(asked.elapsed() < PROMPTLY, "it took {:?}", asked.elapsed());
+    let mut stdout = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    let row: Vec<_> = stdout
+        .lines()
+        .find(|line| line.starts_with("held"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!((row[1], row[6]), ("stopped", "1"), "{stdout}");
+
+    let late = env
+        .local(&["--component", "held", "--delete", "--timeout", "1s"])
+        .exits(1);
+    late.says(&[
+        "error: component held: ",
+        "ConfigMap/held",
+        "held by finalizer example.com/hold",
+    ]);
+    let nothing = serde_json::json!({"metadata": {"finalizers": null}});
+    let cluster = env.target.simulated();
+    cluster
+        .patch("somebody", "v1", "ConfigMap", "apps", "held", nothing)
+        .unwrap();
+    env.local(&["--component", "held", "--delete"]).exits(0);
+    assert!(env.target.get("v1", "Namespace", "", "apps").is_none());
+}
+
+#[test]
 fn the_second_ends_at_once() {
     let env = simulated();
     env.chart("plain", PLAIN);
@@ -132,7 +178,13 @@ fn the_second_ends_at_once() {
         .add(FaultRule::always(Fault::Hang).verbs(&["patch", "create"]));
     let mut child = env.start(&["-n", "apps", "--component", "plain=plain"]);
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut said = read_until(&mut stderr, "plain: ");
+    let mut said = String::new();
+    let writes = || env.target.simulated().counters();
+    let begun = Instant::now();
+    while writes().verb("create") + writes().verb("patch") == 0 {
+        assert!(begun.elapsed() < PROMPTLY, "nothing was written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     interrupt(&child);
     said.push_str(&read_until(&mut stderr, "Ctrl-C again"));
     interrupt(&child);
