@@ -97,7 +97,9 @@ mod tests {
             "it is handed in before the end"
         );
         batch
-            .serve(stop, |items| async move { items.into_iter().map(|item| item + 1).collect() })
+            .serve(stop, |items| async move {
+                items.into_iter().map(|item| item + 1).collect()
+            })
             .await;
         assert_eq!(waiting.await, Ok(2));
         assert_eq!(batch.write(1).await, Err(Ending));

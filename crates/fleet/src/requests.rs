@@ -15,6 +15,8 @@ use crate::{Error, Fleet, views};
 
 /// How many rows a page has unless asked for otherwise.
 const PAGE_SIZE: u32 = 100;
+/// How often a status is read again when the cluster moved on in between; each time means that much happened.
+const STATUS_TRIES: u32 = 10;
 /// How many versions and runs a history shows, newest first.
 const HISTORY_SHOWN: u32 = 50;
 
@@ -120,22 +122,27 @@ impl Fleet {
     /// # Errors
     /// What the inventory answers.
     pub async fn status(&self, name: &ClusterName) -> Result<api::ClusterStatus, Error> {
-        let cluster = self.store().cluster_by_name(name).await?;
-        let configuration = self.store().newest_configuration(&cluster.id).await?;
-        let graph = configuration.spec.validate()?;
-        let components = self.store().components(&cluster.id).await?;
-        warn_of(&components.failed);
-        let newest = self
-            .store()
-            .reconciliations(&cluster.id, &PageRequest::first(1))
-            .await?;
-        warn_of(&newest.failed);
-        Ok(views::status(
-            cluster,
-            &graph,
-            components.items,
-            newest.items.first(),
-        ))
+        let mut cluster = self.store().cluster_by_name(name).await?;
+        for tries_left in (0..STATUS_TRIES).rev() {
+            let configuration = self.store().newest_configuration(&cluster.id).await?;
+            let graph = configuration.spec.validate()?;
+            let components = self.store().components(&cluster.id).await?;
+            let newest = self
+                .store()
+                .reconciliations(&cluster.id, &PageRequest::first(1))
+                .await?;
+            // Read one after the other, they may be of different moments: then the whole would be of none.
+            let again = self.store().cluster_by_name(name).await?;
+            if tries_left > 0 && !is_same(&cluster, &again) {
+                cluster = again;
+                continue;
+            }
+            warn_of(&components.failed);
+            warn_of(&newest.failed);
+            let newest = newest.items.first();
+            return Ok(views::status(again, &graph, components.items, newest));
+        }
+        Err(inventory::Error::Outdated(cluster.id).into())
     }
 
     /// How a cluster is once that differs from `known`, or after `wait` as it is then.
@@ -410,6 +417,21 @@ impl Fleet {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether nothing that a status shows has moved in between.
+fn is_same(before: &inventory::Cluster, after: &inventory::Cluster) -> bool {
+    let of = |cluster: &inventory::Cluster| {
+        let status = &cluster.status;
+        (
+            cluster.id.clone(),
+            cluster.version,
+            status.state,
+            status.observed_version,
+            status.since,
+        )
+    };
+    of(before) == of(after)
 }
 
 fn accepted(name: &ClusterName, outcome: inventory::PutOutcome) -> api::Accepted {

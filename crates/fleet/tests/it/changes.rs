@@ -15,14 +15,15 @@ async fn an_upgrade_touches_what_differs_alone() {
     let world = World::new().await;
     world.map_chart("map");
     let other = || component("other", "map");
-    world
-        .put("blue", json!([component("web", "map"), other()]))
-        .await;
+    world.put("blue", json!([component("web", "map"), other()])).await;
     world.ready("blue").await;
     let second = world
         .put(
             "blue",
-            json!([values(component("web", "map"), json!({"text": "second"})), other()]),
+            json!([
+                values(component("web", "map"), json!({"text": "second"})),
+                other()
+            ]),
         )
         .await;
     let status = world.ready("blue").await;
@@ -83,7 +84,11 @@ async fn what_is_no_longer_listed_goes_in_reverse_or_is_let_go() {
     done.sort();
     assert_eq!(
         done,
-        ["delete db succeeded", "delete kept succeeded", "delete web succeeded"]
+        [
+            "delete db succeeded",
+            "delete kept succeeded",
+            "delete web succeeded"
+        ]
     );
     let of = |name: &str| {
         run.operations

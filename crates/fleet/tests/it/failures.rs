@@ -18,7 +18,11 @@ async fn a_broken_chart_fails_alone_and_is_named_with_file_and_line() {
     let world = World::new().await;
     world.map_chart("good");
     world.map_chart("bad");
-    world.write("bad", "templates/broken.yaml", "a: 1\nb: {{ .Values.x | nope }}\n");
+    world.write(
+        "bad",
+        "templates/broken.yaml",
+        "a: 1\nb: {{ .Values.x | nope }}\n",
+    );
     let components = json!([
         component("bad", "bad"),
         component("good", "good"),
@@ -87,10 +91,7 @@ async fn a_cluster_that_hangs_holds_up_nobody() {
     let world = World::with(settings).await;
     world.map_chart("map");
     for dead in ["dead-1", "dead-2", "dead-3"] {
-        world
-            .cluster(dead)
-            .faults()
-            .add(FaultRule::always(Fault::Hang));
+        world.cluster(dead).faults().add(FaultRule::always(Fault::Hang));
         world.put(dead, json!([component("web", "map")])).await;
     }
     for cluster in ["blue", "green"] {
@@ -204,10 +205,7 @@ async fn another_cluster_at_the_same_address_is_left_alone_until_confirmed() {
         .unwrap();
     let status = world.until("blue", "degraded", degraded).await;
     let told = status.reason.unwrap();
-    assert!(
-        told.starts_with("identity: another cluster answers"),
-        "{told}"
-    );
+    assert!(told.starts_with("identity: another cluster answers"), "{told}");
     assert_eq!(world.cluster("green").counters().writes(), 0);
     world.fleet().confirm_identity(&name("blue")).await.unwrap();
     world.ready("blue").await;
@@ -266,7 +264,8 @@ async fn a_run_ends_at_its_deadline() {
 async fn values_that_are_not_there_yet_are_waited_for_by_their_component_alone() {
     let world = World::new().await;
     world.map_chart("map");
-    let values = json!({"values": [{"valuesFrom": {"configMap": {"namespace": "default", "name": "web-values"}}}]});
+    let values =
+        json!({"values": [{"valuesFrom": {"configMap": {"namespace": "default", "name": "web-values"}}}]});
     let components = json!([with(component("web", "map"), values), component("other", "map")]);
     world.put("blue", components).await;
     let ended = |status: &ClusterStatus| {

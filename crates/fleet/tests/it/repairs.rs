@@ -74,47 +74,29 @@ async fn a_changed_field_is_put_right() {
 
 #[tokio::test]
 async fn what_is_not_ready_any_more_degrades_the_cluster_without_an_operation() {
-    let world = repairing().await;
+    let mut settings = settings();
+    settings.check_interval = Duration::from_millis(200);
+    let world = World::with(settings).await;
+    world.engine_chart("blue", "engine");
+    world.put("blue", json!([component("main", "engine")])).await;
+    world.say("blue", "main", "True").await;
+    world.ready("blue").await;
     let runs = world.runs("blue").await;
-    let cluster = world.cluster("blue");
-    let pods = cluster.list("v1", "Pod", "apps").unwrap();
-    assert_eq!(pods.len(), 1);
-    // A controller that reports its replicas gone; nobody changed what we asked for.
-    let patch =
-        json!({"status": {"readyReplicas": 0, "availableReplicas": 0, "unavailableReplicas": 1, "conditions": [
-            {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"},
-        ]}});
-    cluster
-        .patch_status("controller", "apps/v1", "Deployment", "apps", "web", patch)
-        .unwrap();
+
+    world.say("blue", "main", "False").await;
     let degraded = |status: &ClusterStatus| status.state == ClusterState::Degraded;
     let status = world.until("blue", "degraded", degraded).await;
     let told = status.reason.unwrap();
     assert!(
-        told.starts_with("component web: Deployment.apps/web in namespace apps"),
+        told.starts_with("component main: Engine.example.com/main in namespace apps"),
         "{told}"
     );
-    let web = status
-        .components
-        .iter()
-        .find(|component| component.name.as_str() == "web")
-        .unwrap();
-    assert!(web.not_ready.is_some());
+    assert!(status.components[0].not_ready.is_some());
     assert_eq!(world.runs("blue").await, runs);
-    // And ready again once it is.
-    let patch = json!({"status": {"readyReplicas": 1, "availableReplicas": 1, "unavailableReplicas": null, "conditions": [
-        {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
-    ]}});
-    cluster
-        .patch_status("controller", "apps/v1", "Deployment", "apps", "web", patch)
-        .unwrap();
+
+    world.say("blue", "main", "True").await;
     let status = world.ready("blue").await;
-    assert!(
-        status
-            .components
-            .iter()
-            .all(|component| component.not_ready.is_none())
-    );
+    assert_eq!(status.components[0].not_ready, None);
     assert_eq!(world.runs("blue").await, runs);
 }
 

@@ -15,8 +15,8 @@ async fn in_the_middle() -> World {
     settings.write_timeout = std::time::Duration::from_secs(2);
     let world = World::with(settings).await;
     world.map_chart("map");
-    world.deployment_chart("web");
-    let web = values(component("web", "web"), json!({"behaviour": "stuck"}));
+    world.engine_chart("blue", "web");
+    let web = component("web", "web");
     let components = json!([
         component("db", "map"),
         with(web, json!({"dependsOn": ["db"]})),
@@ -29,25 +29,8 @@ async fn in_the_middle() -> World {
     };
     world.until("blue", "in the middle", middle).await;
     // Applied: only readiness is missing.
-    evenkeel_testkit::eventually("web is there", async || {
-        let web = world.cluster("blue").get("apps/v1", "Deployment", "apps", "web");
-        web.unwrap().ok_or("not yet")
-    })
-    .await;
+    world.say("blue", "web", "False").await;
     world
-}
-
-/// Lets the stuck pods go on.
-fn free(world: &World) {
-    let cluster = world.cluster("blue");
-    let patch = json!({"metadata": {"annotations": {"simulator.evenkeel.dev/behaviour": null}}});
-    cluster
-        .patch("somebody", "apps/v1", "Deployment", "apps", "web", patch)
-        .unwrap();
-    for pod in cluster.list("v1", "Pod", "apps").unwrap() {
-        let name = pod["metadata"]["name"].as_str().unwrap();
-        cluster.delete("v1", "Pod", "apps", name).unwrap();
-    }
 }
 
 async fn finishes(world: &World, run: &evenkeel_api::Reconciliation) {
@@ -71,7 +54,7 @@ async fn a_clean_stop_gives_the_work_back() {
     let mut world = in_the_middle().await;
     let run = world.newest_run("blue").await;
     world.stop().await;
-    free(&world);
+    world.say("blue", "web", "True").await;
     world.start().await;
     finishes(&world, &run).await;
 }
@@ -81,7 +64,7 @@ async fn a_killed_one_s_work_is_done_by_the_next() {
     let mut world = in_the_middle().await;
     let run = world.newest_run("blue").await;
     world.kill().await;
-    free(&world);
+    world.say("blue", "web", "True").await;
     world.start().await;
     finishes(&world, &run).await;
 }

@@ -32,6 +32,7 @@ pub(crate) struct World {
 struct Running {
     fleet: Fleet,
     tasks: Tasks,
+    store: std::sync::Weak<SqliteStore>,
 }
 
 /// Settings for tests: nobody waits for seconds.
@@ -78,6 +79,7 @@ impl World {
         };
         let store = Arc::new(SqliteStore::open(options, clock.clone()).await.unwrap());
         let tasks = Tasks::new();
+        let weak = Arc::downgrade(&store);
         let fleet = Fleet::new(Parts {
             store,
             directories: DirectoryPolicy::Below(self.charts()),
@@ -88,22 +90,28 @@ impl World {
         })
         .unwrap();
         fleet.start();
-        self.running = Some(Running { fleet, tasks });
+        self.running = Some(Running {
+            fleet,
+            tasks,
+            store: weak,
+        });
     }
 
     /// Stops the mothership cleanly.
     pub(crate) async fn stop(&mut self) {
-        let Running { fleet, tasks } = self.running.take().unwrap();
+        let Running { fleet, tasks, store } = self.running.take().unwrap();
         let stopped = tasks.shutdown(STOP).await;
         assert!(stopped.aborted.is_empty(), "{stopped:?}");
         drop(fleet);
+        assert_eq!(store.strong_count(), 0, "somebody still holds the inventory");
     }
 
     /// Drops the mothership where it stands, as a kill does.
     pub(crate) async fn kill(&mut self) {
-        let Running { fleet, tasks } = self.running.take().unwrap();
+        let Running { fleet, tasks, store } = self.running.take().unwrap();
         tasks.shutdown(Duration::ZERO).await;
         drop(fleet);
+        assert_eq!(store.strong_count(), 0, "somebody still holds the inventory");
     }
 
     pub(crate) fn fleet(&self) -> &Fleet {
@@ -130,7 +138,10 @@ impl World {
         };
         let about = chart_path.join("Chart.yaml");
         if !about.exists() {
-            write(&about, &format!("apiVersion: v2\nname: {chart}\nversion: 1.0.0\n"));
+            write(
+                &about,
+                &format!("apiVersion: v2\nname: {chart}\nversion: 1.0.0\n"),
+            );
         }
         write(&chart_path.join(path), text);
     }
@@ -149,6 +160,31 @@ impl World {
     pub(crate) fn deployment_chart(&self, chart: &str) {
         self.write(chart, "values.yaml", "replicas: 1\nbehaviour: ''\nimage: a:1\n");
         self.write(chart, "templates/deployment.yaml", DEPLOYMENT);
+    }
+
+    /// A chart with one Engine, which is as ready as [`World::say`] says, and the kind in `cluster`.
+    pub(crate) fn engine_chart(&self, cluster: &str, chart: &str) {
+        self.cluster(cluster).create("test", definition()).unwrap();
+        self.write(
+            chart,
+            "templates/engine.yaml",
+            "apiVersion: example.com/v1\nkind: Engine\nmetadata:\n  name: {{ .Release.Name }}\n",
+        );
+    }
+
+    /// Waits for the Engine of a component and says whether it is ready: "True" or "False".
+    pub(crate) async fn say(&self, cluster: &str, component: &str, ready: &str) {
+        let cluster = self.cluster(cluster);
+        let patch = json!({"status": {"conditions": [
+            {"type": "Ready", "status": ready, "reason": "Test", "message": "said so"},
+        ]}});
+        evenkeel_testkit::eventually("the engine is there", async || {
+            let patch = patch.clone();
+            let patched =
+                cluster.patch_status("controller", "example.com/v1", "Engine", "apps", component, patch);
+            patched.map(drop)
+        })
+        .await;
     }
 
     pub(crate) fn cluster(&self, name: &str) -> Cluster {
@@ -321,3 +357,21 @@ spec:
         - name: main
           image: {{ .Values.image }}
 "#;
+
+/// A kind whose readiness is what its condition says; nobody but the test sets it.
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "engines.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "engines", "singular": "engine", "kind": "Engine", "listKind": "EngineList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
