@@ -300,10 +300,10 @@ pub enum Error {
     #[error("the manifest is wrong: {}", list(.0))]
     Manifest(Vec<ManifestProblem>),
     /// Objects of the same names exist and are not ours; nothing was applied.
-    #[error("objects of these names exist already and are not managed by this component: {}; set `adopt: true` to take them over", list(.0))]
+    #[error("objects of these names exist already and are not managed by this component: {}; set `adopt: true` (--adopt) to take them over", list(.0))]
     Foreign(Vec<ForeignObject>),
     /// The ApplySet parent belongs to another mothership or names another cluster.
-    #[error("{parent} belongs to fleet {fleet:?}, cluster {cluster:?}; expected {expected}")]
+    #[error("{parent} belongs to fleet {fleet:?}, cluster {cluster:?}; expected {expected}; set `adopt: true` (--adopt) to take it over")]
     OtherOwner {
         /// The parent Secret.
         parent: String,

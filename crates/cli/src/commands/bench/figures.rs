@@ -167,10 +167,8 @@ mod tests {
         figures.goal("speed", 12.345_67, Goal::AtLeast(10.0), "how fast");
         figures.goal("requests", 12, Goal::AtMost(11.0), "how many");
         figures.told("ms", 0.25, "how long");
-        assert_eq!(
-            figures.json().to_string(),
-            r#"{"speed":12.346,"requests":12,"ms":0.25}"#
-        );
+        let expected = serde_json::json!({"speed": 12.346, "requests": 12, "ms": 0.25});
+        assert_eq!(figures.json(), expected);
         let table = figures.table();
         for part in ["12.3", "≥ 10 met", "≤ 11 missed", "0.250", "how long"] {
             assert!(table.contains(part), "{part}: {table}");

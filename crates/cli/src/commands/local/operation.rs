@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Owner, Stop};
+use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Error, ErrorClass, Owner, Stop};
 use evenkeel_component::{End, Outcome, Reconciler, RunOptions, TargetLedger, Task, Work};
 use evenkeel_core::{Fence, ObjectChange};
 use evenkeel_steps::{Backoff, Mode, Observer, RetryPolicy};
@@ -63,28 +63,30 @@ impl Runner {
             let outcome = self
                 .attempt(&target, inputs, failed_before, left, Arc::clone(&observer))
                 .await;
-            let outcome = match outcome {
-                Ok(outcome) => outcome,
+            let again = match outcome {
+                Ok(outcome) => {
+                    changes.extend(outcome.changes.iter().cloned());
+                    let again = self.pause(&outcome, started);
+                    if again.is_none() {
+                        self.conclude(&mut report, outcome, &changes);
+                    }
+                    again
+                }
                 Err(error) => {
-                    report.fail(error.to_string());
-                    break;
+                    let again = self.pause_after(&error, failed_before, started);
+                    if again.is_none() {
+                        report.fail(error.to_string());
+                    }
+                    again
                 }
             };
-            changes.extend(outcome.changes.iter().cloned());
-            match self.pause(&outcome, started) {
-                Some((reason, pause)) => {
-                    retrying(&reason);
-                    failed_before += 1;
-                    tokio::select! {
-                        () = tokio::time::sleep(pause) => {}
-                        () = self.cancel.cancelled() => {
-                            report.stop(format!("the last attempt had failed: {reason}"));
-                            break;
-                        }
-                    }
-                }
-                None => {
-                    self.conclude(&mut report, outcome, &changes);
+            let Some((reason, pause)) = again else { break };
+            retrying(&reason);
+            failed_before += 1;
+            tokio::select! {
+                () = time::sleep(pause) => {}
+                () = self.cancel.cancelled() => {
+                    report.stop(format!("the last attempt had failed: {reason}"));
                     break;
                 }
             }
@@ -100,7 +102,7 @@ impl Runner {
         failed_before: u32,
         left: Duration,
         observer: Arc<dyn Observer>,
-    ) -> Result<Outcome, evenkeel_cluster::Error> {
+    ) -> Result<Outcome, Error> {
         let work = self.work(inputs, left);
         let take_over = matches!(work, Work::Apply { adopt: true, .. });
         // Above whatever was there last, so that the attempt counts as the newest.
@@ -169,7 +171,21 @@ impl Runner {
             _ => return None,
         };
         let pause = Duration::try_from(at.duration_since(time::now())).unwrap_or_default();
-        (started.elapsed() + pause < self.timeout).then(|| (reason.clone(), pause))
+        self.fits(pause, started).then(|| (reason.clone(), pause))
+    }
+
+    /// The same, of an attempt that did not get as far as its pipeline.
+    fn pause_after(&self, error: &Error, failed_before: u32, started: Instant) -> Option<(String, Duration)> {
+        let pause = match error.class() {
+            ErrorClass::Transient | ErrorClass::Unreachable => RETRY.backoff.delay(failed_before, 0.0),
+            ErrorClass::RateLimited(pause) => pause,
+            _ => return None,
+        };
+        (!self.cancel.is_cancelled() && self.fits(pause, started)).then(|| (error.to_string(), pause))
+    }
+
+    fn fits(&self, pause: Duration, started: Instant) -> bool {
+        started.elapsed() + pause < self.timeout
     }
 
     fn conclude(&self, report: &mut ComponentReport, outcome: Outcome, changes: &[ObjectChange]) {

@@ -104,6 +104,8 @@ impl ComponentProgress {
                 }
                 bar.finish_with_message(summary);
             }
+            // A plan is told in full by its table.
+            None if report.state == State::Planned => {}
             None => self.line(&summary),
         }
     }

@@ -218,13 +218,27 @@ fn a_busy_server_is_asked_again() {
     let env = simulated();
     env.chart("plain", PLAIN);
     let busy = Fault::Unavailable { retry_after: None };
+    for resource in ["secrets", "configmaps"] {
+        let rule = FaultRule::always(busy.clone()).resources(&[resource]).times(1);
+        env.target.simulated().faults().add(rule);
+    }
+    let ran = env.local(&["-n", "apps", "--component", "plain=plain"]).exits(0);
+    assert_eq!(
+        ran.stderr.matches("plain: will be tried again: ").count(),
+        2,
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(ran.row("plain")[..4], ["plain", "ready", "1", "2"]);
+
+    // Not for ever.
     env.target
         .simulated()
         .faults()
-        .add(FaultRule::always(busy).resources(&["configmaps"]).times(2));
-    env.local(&["-n", "apps", "--component", "plain=plain"])
-        .exits(0)
-        .says(&["plain: will be tried again: "]);
+        .add(FaultRule::always(busy).resources(&["secrets"]));
+    let ran = env.local(&["-n", "apps", "--component", "plain=plain", "--timeout", "3s"]);
+    ran.exits(1)
+        .says(&["plain: will be tried again: ", "error: component plain: ", "503"]);
 }
 
 #[test]
