@@ -186,11 +186,17 @@ impl Scheduler {
         );
     }
 
-    /// How long until the next cluster becomes due.
+    /// How long until the next cluster becomes due. When those that are due are being looked at already, the end of a look
+    /// is what to wait for.
     fn until_next(&self) -> Duration {
-        match self.next_at {
-            Some(next) => pause::until(&*self.inner.clock, next).min(BACKSTOP),
-            None => BACKSTOP,
+        let Some(next) = self.next_at else {
+            return BACKSTOP;
+        };
+        let wait = pause::until(&*self.inner.clock, next).min(BACKSTOP);
+        if wait.is_zero() && !self.looks.running().is_empty() {
+            BACKSTOP
+        } else {
+            wait
         }
     }
 }

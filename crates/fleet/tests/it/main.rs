@@ -12,5 +12,6 @@ mod deletion;
 mod failures;
 mod installs;
 mod repairs;
+mod requests;
 mod restart;
 mod world;

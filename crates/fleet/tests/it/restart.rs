@@ -59,7 +59,7 @@ async fn a_clean_stop_gives_the_work_back() {
     finishes(&world, &run).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_killed_one_s_work_is_done_by_the_next() {
     let mut world = in_the_middle().await;
     let run = world.newest_run("blue").await;
@@ -93,4 +93,42 @@ async fn a_change_that_nobody_saw_is_seen_by_the_next() {
     world.start().await;
     world.ready("blue").await;
     assert_eq!(world.text("blue", "web").as_deref(), Some("second"));
+}
+
+#[tokio::test]
+async fn a_new_database_finds_its_own_again() {
+    let mut world = World::new().await;
+    world.map_chart("map");
+    let text = |text: &str| values(component("web", "map"), json!({"text": text}));
+    for version in ["first", "second", "third"] {
+        world
+            .put("blue", json!([text(version), component("old", "map")]))
+            .await;
+        world.ready("blue").await;
+    }
+    world.lose_database().await;
+    // What the cluster has is what is asked for: nothing is done.
+    world
+        .put("blue", json!([text("third"), component("old", "map")]))
+        .await;
+    world.ready("blue").await;
+    assert_eq!(world.runs("blue").await, 0);
+    // Its fences are lower than those at the cluster; it learns them.
+    world
+        .put("blue", json!([text("fourth"), component("old", "map")]))
+        .await;
+    world.ready("blue").await;
+    assert_eq!(world.text("blue", "web").as_deref(), Some("fourth"));
+    let run = world.newest_run("blue").await;
+    assert!(run.operations[0].attempts > 1, "{run:?}");
+
+    world.lose_database().await;
+    // A component that no version of the new database has ever listed is found at the cluster.
+    world.put("blue", json!([text("fourth")])).await;
+    world.ready("blue").await;
+    assert_eq!(world.text("blue", "old"), None);
+    assert_eq!(
+        operations(&world.newest_run("blue").await),
+        ["delete old succeeded"]
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use evenkeel_api as api;
@@ -14,6 +14,7 @@ use evenkeel_source::DirectoryPolicy;
 use evenkeel_telemetry::{Metrics, SystemClock, Tasks};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 /// How long anything may take; far more than it needs.
@@ -29,10 +30,20 @@ pub(crate) struct World {
     running: Option<Running>,
 }
 
+/// A mothership in a runtime of its own, which can be dropped where it stands.
 struct Running {
-    fleet: Fleet,
+    fleet: Option<Fleet>,
     tasks: Tasks,
-    store: std::sync::Weak<SqliteStore>,
+    store: Weak<SqliteStore>,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// Settings for tests: nobody waits for seconds.
@@ -73,8 +84,8 @@ impl World {
     pub(crate) async fn start(&mut self) {
         let clock = Arc::new(SystemClock);
         let options = OpenOptions {
-            location: Location::File(self.folder.path().join("inventory.db")),
-            keys: KeySource::File(self.folder.path().join("keys")),
+            location: Location::File(self.database()),
+            keys: KeySource::File(self.database().with_file_name("keys")),
             synchronous: Synchronous::Normal,
         };
         let store = Arc::new(SqliteStore::open(options, clock.clone()).await.unwrap());
@@ -89,33 +100,59 @@ impl World {
             metrics: Metrics::new(),
         })
         .unwrap();
-        fleet.start();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        {
+            let _inside = runtime.enter();
+            fleet.start();
+        }
         self.running = Some(Running {
-            fleet,
+            fleet: Some(fleet),
             tasks,
             store: weak,
+            runtime: Some(runtime),
         });
     }
 
     /// Stops the mothership cleanly.
     pub(crate) async fn stop(&mut self) {
-        let Running { fleet, tasks, store } = self.running.take().unwrap();
-        let stopped = tasks.shutdown(STOP).await;
+        let mut running = self.running.take().unwrap();
+        let stopped = running.tasks.shutdown(STOP).await;
         assert!(stopped.aborted.is_empty(), "{stopped:?}");
-        drop(fleet);
-        assert_eq!(store.strong_count(), 0, "somebody still holds the inventory");
+        running.fleet = None;
+        released(&running.store).await;
     }
 
-    /// Drops the mothership where it stands, as a kill does.
+    /// Drops the mothership where it stands, as `kill -9` does: nobody is told.
     pub(crate) async fn kill(&mut self) {
-        let Running { fleet, tasks, store } = self.running.take().unwrap();
-        tasks.shutdown(Duration::ZERO).await;
-        drop(fleet);
-        assert_eq!(store.strong_count(), 0, "somebody still holds the inventory");
+        let running = self.running.take().unwrap();
+        let store = running.store.clone();
+        drop(running);
+        released(&store).await;
+    }
+
+    /// Makes the database anew, as after a loss without a backup.
+    pub(crate) async fn lose_database(&mut self) {
+        self.stop().await;
+        let database = self.database();
+        std::fs::remove_dir_all(database.parent().unwrap()).unwrap();
+        self.start().await;
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join("state").join("inventory.db")
+    }
+
+    /// The inventory itself, for what no request does yet.
+    pub(crate) fn store(&self) -> Arc<SqliteStore> {
+        self.running.as_ref().unwrap().store.upgrade().unwrap()
     }
 
     pub(crate) fn fleet(&self) -> &Fleet {
-        &self.running.as_ref().unwrap().fleet
+        self.running.as_ref().unwrap().fleet.as_ref().unwrap()
     }
 
     fn charts(&self) -> PathBuf {
@@ -144,6 +181,14 @@ impl World {
             );
         }
         write(&chart_path.join(path), text);
+    }
+
+    /// A chart as an archive.
+    pub(crate) fn pack(&self, chart: &str) -> Vec<u8> {
+        let compressed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut archive = tar::Builder::new(compressed);
+        archive.append_dir_all(chart, self.charts().join(chart)).unwrap();
+        archive.into_inner().unwrap().finish().unwrap()
     }
 
     /// A chart with one ConfigMap whose `data.text` is the value `text`.
@@ -279,6 +324,15 @@ impl World {
             .unwrap()?;
         Some(map["data"]["text"].as_str().unwrap().to_owned())
     }
+}
+
+/// Waits until nobody holds the inventory any more.
+async fn released(store: &Weak<SqliteStore>) {
+    evenkeel_testkit::eventually("the inventory is let go", async || match store.strong_count() {
+        0 => Ok(()),
+        holders => Err(holders),
+    })
+    .await;
 }
 
 /// One component in namespace `apps`.
