@@ -17,7 +17,7 @@ use crate::batch::Batch;
 use crate::gauges::ClusterGauges;
 use crate::targets::Targets;
 use crate::workers::Workers;
-use crate::{Error, Settings, bookkeeper, look, scheduler, workers};
+use crate::{Error, Settings, bookkeeper, cleaner, look, scheduler, workers};
 
 /// The content type of [`Fleet::metrics`].
 pub const METRICS_CONTENT_TYPE: &str = evenkeel_telemetry::metrics::CONTENT_TYPE;
@@ -140,6 +140,7 @@ impl Fleet {
         service!("check-notes", look::write_notes);
         service!("reports", workers::write_reports);
         service!("bookkeeper", bookkeeper::serve);
+        service!("cleaner", cleaner::serve);
         service!("heartbeat", workers::heartbeat);
         service!("progress", workers::tell_progress);
         service!("workers", workers::serve);

@@ -20,6 +20,7 @@
 mod archives;
 mod batch;
 mod bookkeeper;
+mod cleaner;
 mod error;
 mod fleet;
 mod gauges;

@@ -256,6 +256,9 @@ impl Look<'_> {
             .await;
         let begun = match begun {
             Ok(begun) => begun,
+            Err(error @ inventory::Error::Plan { .. }) if self.cluster.deletion.is_some() => {
+                return self.cannot_delete(version, &error.into()).await;
+            }
             Err(error @ inventory::Error::Plan { .. }) => return self.cannot(version, error.into()).await,
             Err(error) => return overtaken(error),
         };

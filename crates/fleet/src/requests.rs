@@ -9,7 +9,9 @@ use evenkeel_core::{
     ClusterName, ClusterSpec, ConfigurationVersion, DeleteMode, DueReason, FieldError, ReconciliationId,
     Sensitive,
 };
-use evenkeel_inventory::{self as inventory, Change, ClusterFilter, Cursor, PageRequest, PutCluster, Signal};
+use evenkeel_inventory::{
+    self as inventory, Change, ClusterFilter, Cursor, DeletionOutcome, PageRequest, PutCluster, Signal,
+};
 
 use crate::{Error, Fleet, views};
 
@@ -313,7 +315,9 @@ impl Fleet {
     /// What the inventory answers.
     pub async fn delete_cluster(&self, name: &ClusterName, mode: DeleteMode) -> Result<api::Accepted, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
-        self.store().request_deletion(&cluster.id, mode).await?;
+        if self.store().request_deletion(&cluster.id, mode).await? == DeletionOutcome::Deleted {
+            self.targets().forget(&cluster.id);
+        }
         tracing::info!(
             cluster = name.as_str(),
             mode = mode.as_str(),

@@ -169,20 +169,23 @@ impl Scheduler {
             cluster: due.id.clone(),
         };
         let inner = Arc::clone(&self.inner);
-        let span = tracing::info_span!("look", cluster = due.name.as_str());
-        let task = async move {
+        let task = async move |_| {
             let _running = running;
-            if let Err(error) = look(&inner, due).await {
-                tracing::error!(%error, "the cluster could not be looked at");
-                tokio::time::sleep(TROUBLE_PAUSE).await;
-            }
+            let span = tracing::info_span!("look", cluster = due.name.as_str());
+            let looked = async {
+                if let Err(error) = look(&inner, due).await {
+                    tracing::error!(%error, "the cluster could not be looked at");
+                    tokio::time::sleep(TROUBLE_PAUSE).await;
+                }
+            };
+            looked.instrument(span).await;
             Ok::<_, std::convert::Infallible>(())
         };
         // A look writes nothing to its cluster and the inventory in whole transactions: it can be dropped anywhere.
         drop(
             self.inner
                 .tasks
-                .spawn("look", OnError::Log, OnCancel::Abort, |_| task.instrument(span)),
+                .spawn("look", OnError::Log, OnCancel::Abort, task),
         );
     }
 

@@ -142,23 +142,24 @@ fn start(inner: &Arc<Inner>, operation: ClaimedOperation) {
         inner: Arc::clone(inner),
         operation: operation.id.clone(),
     };
-    let span = tracing::info_span!(
-        "operation",
-        cluster = tracing::field::Empty,
-        reconciliation_id = %operation.reconciliation,
-        operation_id = %operation.id,
-        component = operation.component.as_str(),
-    );
     let tasks = inner.tasks.clone();
     let inner = Arc::clone(inner);
-    drop(tasks.spawn("operation", OnError::Log, OnCancel::Wait, |token| {
-        let work = async move {
-            let _slot = slot;
-            operation::run(&inner, operation, &hold, &timeline, token).await;
-            Ok::<_, std::convert::Infallible>(())
-        };
-        work.instrument(span)
-    }));
+    let task = async move |ending| {
+        let _slot = slot;
+        // Made inside the task, so that it carries the task's name and not that of whoever started it.
+        let span = tracing::info_span!(
+            "operation",
+            cluster = tracing::field::Empty,
+            reconciliation_id = %operation.reconciliation,
+            operation_id = %operation.id,
+            component = operation.component.as_str(),
+        );
+        operation::run(&inner, operation, &hold, &timeline, ending)
+            .instrument(span)
+            .await;
+        Ok::<_, std::convert::Infallible>(())
+    };
+    drop(tasks.spawn("operation", OnError::Log, OnCancel::Wait, task));
 }
 
 /// Renews the leases of all operations together, and hears which of them should stop.

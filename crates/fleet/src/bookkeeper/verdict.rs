@@ -46,6 +46,9 @@ pub(super) struct Ended<'a> {
 
 /// `component web: reason`, and how many more.
 pub(crate) fn component_reason(component: &ComponentName, reason: &str, more: usize) -> String {
+    // Some reasons name their component already, as they must where they stand alone.
+    let named = format!("component {component} ");
+    let reason = reason.strip_prefix(&*named).unwrap_or(reason);
     match more {
         0 => format!("component {component}: {reason}"),
         1 => format!("component {component}: {reason}; and 1 more component"),

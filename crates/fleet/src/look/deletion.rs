@@ -88,7 +88,7 @@ impl Look<'_> {
     }
 
     /// The cluster cannot be reached or refuses: it is never taken for a deleted one.
-    async fn cannot_delete(
+    pub(super) async fn cannot_delete(
         &self,
         version: ConfigurationVersion,
         trouble: &Trouble,

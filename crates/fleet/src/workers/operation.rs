@@ -31,14 +31,6 @@ pub(super) async fn run(
     timeline: &Arc<Timeline>,
     ending: CancellationToken,
 ) {
-    tracing::info!(
-        kind = operation.kind.as_str(),
-        version = operation.version.0,
-        attempt = operation.attempt,
-        fence = operation.lease.fence.0,
-        cause = operation.cause,
-        "operation begins"
-    );
     let work = work(inner, &operation, hold, timeline);
     let (end, changes) = {
         tokio::pin!(work);
@@ -209,6 +201,14 @@ fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepare
 async fn prepare(inner: &Inner, operation: &ClaimedOperation, hold: &Arc<Hold>) -> Result<Task, Unprepared> {
     let cluster = inner.store.cluster(&operation.cluster).await?;
     Span::current().record("cluster", cluster.name.as_str());
+    tracing::info!(
+        kind = operation.kind.as_str(),
+        version = operation.version.0,
+        attempt = operation.attempt,
+        fence = operation.lease.fence.0,
+        cause = operation.cause,
+        "operation begins"
+    );
     let configuration = inner
         .store
         .configuration(&operation.cluster, operation.version)

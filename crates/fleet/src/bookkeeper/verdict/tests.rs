@@ -118,6 +118,17 @@ fn a_failure_names_its_component_and_is_tried_again() {
 }
 
 #[test]
+fn a_component_is_named_once() {
+    let web = ComponentName::new("web").expect("a name");
+    let reason = component_reason(&web, "component web does not render: no", 0);
+    assert_eq!(reason, "component web: does not render: no");
+    assert_eq!(
+        component_reason(&web, "no", 2),
+        "component web: no; and 2 more components"
+    );
+}
+
+#[test]
 fn at_the_limit_the_cluster_is_given_up() {
     let operations = [operation("db", failed_with("no such chart"))];
     let finish = decide(Strategy::Repair, &operations, 149, ended);
