@@ -39,9 +39,12 @@ pub(super) fn check(metadata: &Metadata, sources: &Sources) -> Result<Vec<Findin
             .and_then(|path| path.strip_prefix(&metadata.workspace_root).ok());
         let folder = folder.with_context(|| format!("{} lies outside the workspace", package.name))?;
         let code = Code::of(folder, sources);
+        let excused = excused(&folder.join("Cargo.toml"), sources);
         for dependency in &package.dependencies {
             wanted.insert(dependency.name.clone());
-            findings.extend(unused(package, dependency, &code, &libraries));
+            if !excused.contains(&dependency.name) {
+                findings.extend(unused(package, dependency, &code, &libraries));
+            }
         }
     }
     let root = sources
@@ -63,6 +66,24 @@ pub(super) fn check(metadata: &Metadata, sources: &Sources) -> Result<Vec<Findin
         }
     }
     Ok(findings)
+}
+
+/// The comment that excuses the dependency on the next line, with the reason after it.
+const EXCUSE: &str = "# Not used by name:";
+
+/// Dependencies that a manifest takes for what they switch on in others.
+fn excused(manifest: &Path, sources: &Sources) -> BTreeSet<String> {
+    let text = sources.files.iter().find(|file| file.path == manifest);
+    let lines = text.map(|file| file.text.as_str()).unwrap_or_default().lines();
+    let mut excused = BTreeSet::new();
+    for (comment, line) in lines.clone().zip(lines.skip(1)) {
+        if comment.trim_start().starts_with(EXCUSE)
+            && let Some(name) = line.split(['.', '=', ' ']).next()
+        {
+            excused.insert(name.to_owned());
+        }
+    }
+    excused
 }
 
 /// Code of one crate, by what may use which dependencies.
@@ -230,6 +251,17 @@ mod tests {
                 "nothing uses the build-dependency cc",
                 "no crate takes hex of [workspace.dependencies]",
             ]
+        );
+    }
+
+    #[test]
+    fn one_that_only_switches_something_on_is_excused_by_its_comment() {
+        let dependencies = json!([{"name": "k8s"}, {"name": "kube"}]);
+        let manifest = "[dependencies]\n# Not used by name: chooses the version.\nk8s.workspace = true\nkube.workspace = true\n";
+        let files = [("crates/one/src/lib.rs", ""), ("crates/one/Cargo.toml", manifest)];
+        assert_eq!(
+            found("", dependencies, &files),
+            ["nothing uses the dependency kube"]
         );
     }
 }
