@@ -79,6 +79,8 @@ pub struct Discovery {
     kinds: HashMap<GroupKind, Vec<Arc<Resource>>>,
     /// Group versions whose own server did not answer.
     unavailable: BTreeSet<String>,
+    /// The server's version, read when somebody first asks and as old as the rest.
+    version: OnceCell<String>,
     read_at: Instant,
 }
 
@@ -92,6 +94,7 @@ impl Discovery {
         let mut discovery = Self {
             kinds: HashMap::new(),
             unavailable: BTreeSet::new(),
+            version: OnceCell::new(),
             read_at: Instant::now(),
         };
         for body in [core, groups] {
@@ -298,11 +301,19 @@ impl Cluster {
         }
     }
 
-    /// The server's version, like `v1.37.2`, for `.Capabilities.KubeVersion`.
+    /// The server's version, like `v1.37.2`, for `.Capabilities.KubeVersion`; kept as long as what it serves.
     ///
     /// # Errors
     /// Whatever the request fails with.
     pub async fn kubernetes_version(&self) -> Result<String, Error> {
+        let seen = self.discovery().await?;
+        seen.version
+            .get_or_try_init(|| self.read_version())
+            .await
+            .cloned()
+    }
+
+    async fn read_version(&self) -> Result<String, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Version {
@@ -397,6 +408,7 @@ mod tests {
         let mut discovery = Discovery {
             kinds: HashMap::new(),
             unavailable: BTreeSet::new(),
+            version: OnceCell::new(),
             read_at: Instant::now(),
         };
         groups.into_iter().for_each(|group| discovery.add(group));

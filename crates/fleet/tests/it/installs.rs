@@ -122,6 +122,10 @@ async fn an_unchanged_cluster_is_looked_at_without_any_write() {
     .await;
     let counts = cluster.counters();
     assert_eq!(counts.writes(), 0, "{counts:?}");
+    // One LIST of parents and one of each kind, and nothing else.
+    let lists = ["secrets", "configmaps", "deployments.apps"];
+    let listed: u64 = lists.iter().map(|kind| counts.of("list", kind)).sum();
+    assert_eq!(counts.requests(), listed, "{counts:?}");
     assert_eq!(world.runs("blue").await, runs);
     let status = world.status("blue").await;
     assert_eq!(
