@@ -92,7 +92,7 @@ impl Lines {
     }
 }
 
-/// Hears the steps of one operation: into its timeline, the log and the metrics.
+/// Hears the steps of one operation: into its timeline and the metrics, and what they say into the log.
 pub(crate) struct Listener {
     pub(crate) timeline: Arc<Timeline>,
     pub(crate) metrics: StepMetrics,
@@ -113,8 +113,6 @@ impl Observer for Listener {
             Ending::Waiting { .. } | Ending::Stopped { .. } | Ending::Interrupted(_) => Level::Warning,
             Ending::Done | Ending::Changed { .. } | Ending::Planned | Ending::Skipped(_) => Level::Info,
         };
-        self.span
-            .in_scope(|| tracing::debug!(step = step.as_str(), took = ?duration, "{ending}"));
         self.metrics
             .step_finished(pipeline.as_str(), step.as_str(), word(ending), duration);
         let message = format!("{ending} ({} ms)", duration.as_millis());
