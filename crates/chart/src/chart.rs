@@ -5,6 +5,8 @@ use std::sync::Arc;
 use evenkeel_core::Digest;
 use evenkeel_goyaml::{Map, Value};
 
+use memchr::memmem;
+
 use crate::Error;
 use crate::load::{self, archive};
 use crate::metadata::Metadata;
@@ -18,6 +20,7 @@ pub struct Chart {
     pub(crate) root: Arc<LoadedChart>,
     pub(crate) variants: VariantCache,
     digest: Digest,
+    asks_for_capabilities: bool,
     warnings: Vec<String>,
 }
 
@@ -81,6 +84,7 @@ impl Chart {
             return Err(Error::UnsupportedApiVersion(root.metadata.api_version.clone()));
         }
         Ok(Self {
+            asks_for_capabilities: root.asks_for_capabilities(),
             root,
             digest,
             warnings,
@@ -99,6 +103,12 @@ impl Chart {
         self.digest
     }
 
+    /// Whether its templates may look at the cluster's version or kinds: only then does another version of Kubernetes, or
+    /// a new kind, make another render. Values can hold templates too; ask [`mentions_capabilities`] about them.
+    pub fn asks_for_capabilities(&self) -> bool {
+        self.asks_for_capabilities
+    }
+
     /// What `Chart.yaml` says.
     pub fn metadata(&self) -> &Metadata {
         &self.root.metadata
@@ -115,7 +125,21 @@ impl Chart {
     }
 }
 
+/// Whether a template in this text may look at the cluster's version or kinds.
+pub fn mentions_capabilities(text: &[u8]) -> bool {
+    memmem::find(text, b"Capabilities").is_some()
+}
+
 impl LoadedChart {
+    fn asks_for_capabilities(&self) -> bool {
+        let own = self.templates.iter().chain(self.files.iter());
+        own.into_iter().any(|file| mentions_capabilities(&file.data))
+            || self
+                .dependencies
+                .iter()
+                .any(|chart| chart.asks_for_capabilities())
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.metadata.name
     }

@@ -35,7 +35,7 @@ mod values;
 mod variant;
 
 pub use capabilities::{Capabilities, KubeVersion};
-pub use chart::{Chart, ChartFile};
+pub use chart::{Chart, ChartFile, mentions_capabilities};
 pub use error::Error;
 pub use evenkeel_gotemplate::{Instant, Limits, RandomSource, Taints};
 pub use ignore::IgnoreRules;

@@ -8,7 +8,8 @@ use crate::Error;
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let text = error.to_string();
-        let failure = match &error {
+        // The text names its cause already; a failure with the error as its source would say everything twice.
+        match &error {
             Error::Source(source) if source.is_transient() => Self::transient(text),
             Error::Source(_) | Error::Values { .. } | Error::Render { .. } | Error::Capabilities(_) => {
                 Self::invalid(text)
@@ -16,9 +17,8 @@ impl From<Error> for Failure {
             Error::Ledger(ledger) if ledger.transient => Self::transient(text),
             Error::Ending => Self::transient(text),
             Error::Ledger(_) | Error::Keep { .. } | Error::Pipeline(_) => Self::bug(text),
-            Error::Cluster(cluster) => return of_class(cluster.class(), text).with_source(error),
-        };
-        failure.with_source(error)
+            Error::Cluster(cluster) => of_class(cluster.class(), text),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! What decides a component's objects, as digests.
 
-use evenkeel_chart::Capabilities;
+use evenkeel_chart::{Capabilities, Chart};
 use evenkeel_core::{ComponentName, Digest, Namespace};
 
 use crate::render::capabilities_digest;
+use crate::values::ResolvedValues;
 
 /// The version of the engine, part of every render's inputs: a release that renders differently looks at every component
 /// once. Raise it with each change that makes other bytes or other objects of the same chart.
@@ -20,25 +21,80 @@ pub struct Considered {
 
 impl Considered {
     pub(crate) fn new(
-        chart: Digest,
-        values: Digest,
+        chart: &Chart,
+        values: &ResolvedValues,
         name: &ComponentName,
         namespace: &Namespace,
         force_namespace: bool,
         capabilities: &Capabilities,
     ) -> Self {
         let revision = Digest::of_parts([
-            chart.as_bytes().as_slice(),
-            values.as_bytes(),
+            chart.digest().as_bytes().as_slice(),
+            values.digest.as_bytes(),
             name.as_str().as_bytes(),
             namespace.as_str().as_bytes(),
         ]);
+        // Every new kind in a cluster changes its capabilities; that is nothing to a chart that never asks for them.
+        let seen = (chart.asks_for_capabilities() || values.mention_capabilities)
+            .then(|| capabilities_digest(capabilities).to_string());
         let all = Digest::of_parts([
             revision.as_bytes().as_slice(),
             &[u8::from(force_namespace)],
-            capabilities_digest(capabilities).as_bytes(),
+            seen.unwrap_or_default().as_bytes(),
             ENGINE.as_bytes(),
         ]);
         Self { revision, all }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_core::Sensitive;
+
+    use super::*;
+    use crate::Values;
+    use crate::values::merge;
+
+    fn considered(template: &str, values: &str, api_versions: &[&str]) -> Considered {
+        let files = [
+            ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
+            ("templates/a.yaml", template),
+        ];
+        let chart = Chart::from_files(files).unwrap();
+        let texts = vec![("values".to_owned(), Sensitive::new(values.to_owned()))];
+        let values = merge(&Values::default(), texts).unwrap();
+        let api_versions = api_versions.iter().map(|version| (*version).to_owned()).collect();
+        let capabilities = Capabilities {
+            api_versions,
+            ..Capabilities::default()
+        };
+        let (name, namespace) = ("c".parse().unwrap(), "n".parse().unwrap());
+        Considered::new(&chart, &values, &name, &namespace, false, &capabilities)
+    }
+
+    #[test]
+    fn a_new_kind_counts_only_for_charts_that_ask() {
+        let asking = "a: {{ .Capabilities.APIVersions.Has \"x/v1\" }}";
+        assert_eq!(
+            considered("a: 1", "{}", &["v1"]),
+            considered("a: 1", "{}", &["v1", "x/v1"])
+        );
+        assert_ne!(
+            considered(asking, "{}", &["v1"]),
+            considered(asking, "{}", &["v1", "x/v1"])
+        );
+        let values = "text: '{{ .Capabilities.KubeVersion }}'";
+        assert_ne!(
+            considered("a: 1", values, &["v1"]),
+            considered("a: 1", values, &["v1", "x/v1"])
+        );
+    }
+
+    #[test]
+    fn values_count() {
+        assert_ne!(
+            considered("a: 1", "b: 1", &["v1"]).revision,
+            considered("a: 1", "b: 2", &["v1"]).revision
+        );
     }
 }

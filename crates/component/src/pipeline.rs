@@ -82,7 +82,7 @@ pub(crate) fn uninstalling() -> Result<Pipeline<Operation>, evenkeel_steps::Erro
     Pipeline::builder("uninstall-component")
         .step(remove::plan())
         .step(remove::uninstall())
-        .step(remove::leave())
+        .step(remove::leave("uninstall"))
         .build()
 }
 
@@ -90,5 +90,6 @@ pub(crate) fn uninstalling() -> Result<Pipeline<Operation>, evenkeel_steps::Erro
 pub(crate) fn orphaning() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
     Pipeline::builder("orphan-component")
         .step(remove::orphan())
+        .step(remove::leave("orphan"))
         .build()
 }

@@ -105,10 +105,10 @@ impl Reconciler {
         let chart = self.shared.sources.chart(&spec.source).await?;
         let values = obtain::resolve(target, &Values::of(spec)?, &spec.namespace).await?;
         let capabilities = capabilities(target.cluster()).await?;
-        let (chart, namespace, force) = (chart.digest(), &spec.namespace, spec.force_namespace);
+        let (namespace, force) = (&spec.namespace, spec.force_namespace);
         Ok(Considered::new(
-            chart,
-            values.digest,
+            &chart,
+            &values,
             target.name(),
             namespace,
             force,

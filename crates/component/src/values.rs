@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use evenkeel_chart::{ValueSources, ValuesFile};
+use evenkeel_chart::{ValueSources, ValuesFile, mentions_capabilities};
 use evenkeel_core::{ComponentSpec, Digest, Sensitive, ValuesEntry, ValuesFrom};
-use evenkeel_goyaml::{JsonStyle, Value, to_json};
+use evenkeel_goyaml::Value;
 
 use crate::Error;
 
@@ -71,6 +71,8 @@ impl Values {
 pub(crate) struct ResolvedValues {
     pub(crate) tree: Value,
     pub(crate) digest: Digest,
+    /// Whether a template among them may look at the cluster's version or kinds.
+    pub(crate) mention_capabilities: bool,
 }
 
 impl fmt::Debug for ResolvedValues {
@@ -98,12 +100,20 @@ pub(crate) fn merge(
     };
     let no_files = |name: &str| Err(format!("{name}: files cannot be read here"));
     let tree = sources.merge(no_files).map_err(|error| error.to_string())?;
-    let digest = Digest::of(to_json(&tree, JsonStyle::Compact));
-    Ok(ResolvedValues { tree, digest })
+    // With types: a template tells the integer 5 of `--set` from the float 5 of a values file.
+    let text = format!("{tree:?}");
+    let mention_capabilities = mentions_capabilities(text.as_bytes());
+    Ok(ResolvedValues {
+        tree,
+        digest: Digest::of(text),
+        mention_capabilities,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_goyaml::{JsonStyle, to_json};
+
     use super::*;
 
     fn text(name: &str, text: &str) -> (String, Sensitive<String>) {

@@ -87,22 +87,20 @@ pub(crate) fn orphan() -> ClosureStep<Operation> {
         })
 }
 
-/// The shared parent and our own namespace, once no component is left.
-pub(crate) fn leave() -> ClosureStep<Operation> {
+/// The shared parent and our own namespace, once no component is left; after the step `last`.
+pub(crate) fn leave(last: &'static str) -> ClosureStep<Operation> {
     step("leave")
-        .after_success("uninstall")
+        .after_success(last)
         .timeout(WAIT_TIMEOUT)
         .live_only()
         .run(|cx: Context<Operation>, ()| async move {
             let operation = cx.state();
-            let Some(options) = options(operation) else {
-                return Ok(not_uninstalling());
-            };
             let task = &operation.task;
+            let timeout = options(operation).unwrap_or_default().timeout;
             let left = task
                 .target
                 .cluster()
-                .leave(task.target.owner(), &task.attempt, options.timeout)
+                .leave(task.target.owner(), &task.attempt, timeout)
                 .await;
             left.map_err(|error| operation.failed(error))?;
             Ok(Outcome::done())

@@ -33,15 +33,9 @@ pub(crate) fn render() -> ClosureStep<Operation> {
                 return Ok(not_applying());
             };
             let name = operation.task.target.name();
-            let (chart_digest, capabilities) = (chart.digest(), &operation.capabilities);
-            let considered = Considered::new(
-                chart_digest,
-                values.digest,
-                name,
-                namespace,
-                *force_namespace,
-                capabilities,
-            );
+            let capabilities = &operation.capabilities;
+            let considered =
+                Considered::new(&chart, &values, name, namespace, *force_namespace, capabilities);
             let revision = operation
                 .task
                 .ledger
