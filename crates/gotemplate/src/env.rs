@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::keys::KeyMaker;
+
 /// A source of random bytes for `randAlphaNum`, `uuidv4` and their like.
 pub trait RandomSource {
     /// Fills the buffer with random bytes.
@@ -137,6 +139,8 @@ pub struct Env {
     pub zone: String,
     /// Randomness.
     pub random: Box<dyn RandomSource>,
+    /// Private keys for `genCA` and its like; without a maker these functions fail.
+    pub keys: Option<Box<dyn KeyMaker>>,
     /// What a missing map key gives.
     pub missing_key: MissingKey,
     /// Bounds.
@@ -146,12 +150,13 @@ pub struct Env {
 }
 
 impl Env {
-    /// An environment with Helm's settings, UTC, and default limits.
+    /// An environment with Helm's settings, UTC, default limits, and nobody to make keys.
     pub fn new(now: Instant, random: Box<dyn RandomSource>) -> Self {
         Self {
             now,
             zone: "UTC".to_owned(),
             random,
+            keys: None,
             missing_key: MissingKey::Zero,
             limits: Limits::default(),
             deadline: None,
@@ -164,6 +169,7 @@ impl fmt::Debug for Env {
         f.debug_struct("Env")
             .field("now", &self.now)
             .field("zone", &self.zone)
+            .field("makes_keys", &self.keys.is_some())
             .field("missing_key", &self.missing_key)
             .field("limits", &self.limits)
             .finish_non_exhaustive()

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use crate::env::{Env, Instant, Limit, Limits, MissingKey, Taint, Taints};
 use crate::function::FuncMap;
+use crate::keys::KeyMaker;
 use crate::sprig::RegexCache;
 use crate::template_set::TemplateSet;
 use crate::value::{Str, Type, Value};
@@ -189,6 +190,27 @@ impl Executor {
         self.env.random.fill(buffer);
     }
 
+    /// The maker of private keys; what it makes marks the render.
+    ///
+    /// # Errors
+    /// When the render was started without one.
+    pub(crate) fn keys(&mut self) -> Result<&mut dyn KeyMaker, Error> {
+        match self.env.keys.as_deref_mut() {
+            Some(keys) => Ok(keys),
+            None => Err(Error::message(
+                "no private keys can be made or used in this render",
+            )),
+        }
+    }
+
+    /// Asked before work that takes milliseconds, however few steps it counts.
+    pub(crate) fn check_deadline(&self) -> Result<(), Error> {
+        match &self.env.deadline {
+            Some(passed) if passed() => Err(Error::limit(Limit::Deadline)),
+            _ => Ok(()),
+        }
+    }
+
     /// Marks the render.
     pub fn taint(&mut self, taint: Taint) {
         self.taints.add(taint);
@@ -232,11 +254,8 @@ impl Executor {
     /// One step of work: looks at the deadline now and then.
     fn step(&mut self) -> Result<(), Error> {
         self.steps += 1;
-        if self.steps.is_multiple_of(DEADLINE_STEPS)
-            && let Some(passed) = &self.env.deadline
-            && passed()
-        {
-            return Err(Error::limit(Limit::Deadline));
+        if self.steps.is_multiple_of(DEADLINE_STEPS) {
+            return self.check_deadline();
         }
         Ok(())
     }

@@ -9,8 +9,8 @@
 //!                   FuncMap: natives of this crate + closures of the caller (include, tpl, lookup, …)
 //! ```
 //!
-//! The engine is pure: time, randomness and the local zone come in through [`Env`]; whatever makes a render more
-//! than a function of its inputs is recorded in [`Taints`]. Values have Go's types, because templates see them
+//! The engine is pure: time, randomness, private keys and the local zone come in through [`Env`]; whatever makes a
+//! render more than a function of its inputs is recorded in [`Taints`]. Values have Go's types, because templates see them
 //! ([`Value`]); errors have Go's texts and positions, because chart authors know them ([`Error`]).
 
 mod builtins;
@@ -19,6 +19,7 @@ mod error;
 mod exec;
 mod fmt;
 mod function;
+mod keys;
 mod sprig;
 mod strconv;
 mod syntax;
@@ -30,6 +31,7 @@ pub use env::{Env, Instant, Limit, Limits, MissingKey, RandomSource, Taint, Tain
 pub use error::{Cause, Error, Frame, ParseError};
 pub use exec::Executor;
 pub use function::{Closure, FuncMap, NativeFn};
+pub use keys::{Curve, KeyAlgorithm, KeyError, KeyMaker, PrivateKey};
 pub use sprig::{is_version, version_satisfies};
 pub use syntax::{Parsed, Tree, parse};
 pub use template_set::TemplateSet;

@@ -5,6 +5,8 @@
 mod args;
 mod case;
 mod cast;
+mod certificates;
+mod ciphers;
 mod dates;
 mod decimal;
 mod defaults;
@@ -14,6 +16,7 @@ mod hashes;
 mod lists;
 mod math;
 mod merge;
+mod passwords;
 mod paths;
 mod random;
 mod reflect;
@@ -24,6 +27,7 @@ mod strings;
 mod toml;
 mod urls;
 
+pub(crate) use certificates::private_key_from_pkcs8;
 pub(crate) use encoding::base64_text;
 pub(crate) use regex::RegexCache;
 pub use semver::{is_version, version_satisfies};
@@ -34,6 +38,8 @@ use crate::function::Native;
 pub(crate) static TABLES: &[&[Native]] = &[
     case::TABLE,
     cast::TABLE,
+    certificates::TABLE,
+    ciphers::TABLE,
     dates::TABLE,
     defaults::TABLE,
     dicts::TABLE,
@@ -42,6 +48,7 @@ pub(crate) static TABLES: &[&[Native]] = &[
     lists::TABLE,
     math::TABLE,
     merge::TABLE,
+    passwords::TABLE,
     paths::TABLE,
     random::TABLE,
     reflect::TABLE,

@@ -8,6 +8,7 @@ pub(super) const STR: Type = Type::Str;
 pub(super) const INT: Type = Type::INT;
 pub(super) const BOOL: Type = Type::Bool;
 pub(super) const FLOAT: Type = Type::Float;
+pub(super) const LIST: Type = Type::LIST;
 pub(super) const MAP: Type = Type::MAP;
 
 pub(super) fn any(args: &[Value], index: usize) -> &Value {
@@ -37,6 +38,13 @@ pub(super) fn int(args: &[Value], index: usize) -> i64 {
 
 pub(super) fn flag(args: &[Value], index: usize) -> bool {
     matches!(args.get(index), Some(Value::Bool(true)))
+}
+
+pub(super) fn list(args: &[Value], index: usize) -> Vec<Value> {
+    match args.get(index) {
+        Some(Value::List(list)) => list.to_vec(),
+        _ => Vec::new(),
+    }
 }
 
 pub(super) fn map(args: &[Value], index: usize) -> Map {

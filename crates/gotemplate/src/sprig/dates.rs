@@ -324,3 +324,9 @@ pub(super) fn from_toml(source: &str) -> Value {
         .find_map(|layout| layout::parse(layout, source.as_bytes(), &Zone::Utc).ok());
     parsed.map_or_else(|| Value::from(source), Value::object)
 }
+
+/// A moment in UTC for certificates: its year, and `YYYYMMDDhhmmssZ`.
+pub(super) fn utc_digits(seconds: i64) -> (i64, Vec<u8>) {
+    let time = Time::new(seconds, 0, Zone::Utc);
+    (time.civil().year, layout::format(&time, b"20060102150405Z"))
+}

@@ -64,7 +64,7 @@ fn sextet(byte: u8) -> Option<u32> {
 }
 
 /// Go's `base64.StdEncoding`: padded, line breaks ignored, unused bits not checked.
-fn decode_base64(source: &[u8]) -> std::result::Result<Vec<u8>, usize> {
+pub(super) fn decode_base64(source: &[u8]) -> std::result::Result<Vec<u8>, usize> {
     let mut out = Vec::with_capacity(source.len() / 4 * 3);
     let mut position = 0;
     let skip_breaks = |mut position: usize| {

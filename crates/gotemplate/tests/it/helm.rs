@@ -331,6 +331,11 @@ pub fn data(values: &serde_json::Value) -> Value {
 
 /// Renders the files of a set in Helm's way: the last one is the manifest, the others are partials.
 pub fn render(files: &[(&str, &str)], data: &Value) -> Result<String, String> {
+    render_in(env(), files, data)
+}
+
+/// The same with what the render may see of the outside.
+pub fn render_in(env: Env, files: &[(&str, &str)], data: &Value) -> Result<String, String> {
     let functions = functions();
     let mut set = TemplateSet::new("gotpl");
     for (name, text) in files {
@@ -342,7 +347,7 @@ pub fn render(files: &[(&str, &str)], data: &Value) -> Result<String, String> {
             })?;
         set.add(&parsed);
     }
-    let mut executor = Executor::new(env(), Rc::new(functions));
+    let mut executor = Executor::new(env, Rc::new(functions));
     let (main, _) = files.last().expect("a manifest");
     match executor.execute(&set, main, data) {
         Ok(output) => Ok(output.to_text().replace("<no value>", "")),

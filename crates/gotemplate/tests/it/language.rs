@@ -241,7 +241,7 @@ fn errors_have_a_structure() {
 
 #[test]
 fn unknown_functions_are_refused_while_parsing() {
-    for name in ["env", "expandenv", "genCA", "nope"] {
+    for name in ["env", "expandenv", "genCert", "nope"] {
         fails(
             &format!("{{{{ {name} }}}}"),
             &format!("function \"{name}\" not defined"),

@@ -7,8 +7,10 @@
     clippy::panic
 )]
 
+mod crypto;
 mod go_tables;
 mod helm;
+mod keys;
 mod language;
 mod limits;
 mod oracle;
