@@ -66,8 +66,11 @@ fn a_common_folder_stays_while_another_server_uses_it() {
 fn a_server_that_may_end_itself_does() {
     let folder = server_folder();
     let said = tempfile::NamedTempFile::new().unwrap();
+    // Not a trap of the shell: a shell started with the signal ignored, as background jobs are, cannot trap it.
     let script = format!(
-        "trap 'echo bye > {}; exit 0' INT; echo ready; while :; do sleep 0.05; done",
+        "exec python3 -c \"import signal, sys, time\n\
+         def bye(*_):\n    open('{}', 'w').write('bye\\\\n')\n    sys.exit(0)\n\
+         signal.signal(signal.SIGINT, bye)\nprint('ready', flush=True)\ntime.sleep(1000)\"",
         said.path().display()
     );
     let ending = Ending::Interrupt {
