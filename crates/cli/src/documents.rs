@@ -15,10 +15,10 @@ const STANDARD_INPUT: &str = "-";
 
 /// All documents of `path`, in order.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<ClusterDocument>> {
-    let name = path.display();
+    let name = name(path);
     let text = text(path)?;
     let mut documents = Vec::new();
-    for document in from_yaml_documents(text.as_bytes(), Numbers::Exact).with_context(|| format!("{name}"))? {
+    for document in from_yaml_documents(text.as_bytes(), Numbers::Exact).with_context(|| name.clone())? {
         if matches!(document.value, evenkeel_goyaml::Value::Null) {
             continue;
         }
@@ -39,7 +39,7 @@ pub(crate) fn kubeconfig(path: &Path) -> anyhow::Result<Sensitive<String>> {
 
 /// The text of a file, or of standard input when `path` is `-`.
 pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
-    let name = path.display();
+    let name = name(path);
     let mut text = String::new();
     let read = if path.as_os_str() == STANDARD_INPUT {
         std::io::stdin()
@@ -55,4 +55,13 @@ pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
         bail!("{name} is larger than {FILE_SIZE_MAX} bytes");
     }
     Ok(text)
+}
+
+/// What a path is called in messages.
+fn name(path: &Path) -> String {
+    if path.as_os_str() == STANDARD_INPUT {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }

@@ -12,7 +12,7 @@ mod template;
 
 /// Keeps a fleet of Kubernetes clusters in the state their owners asked for.
 #[derive(Debug, Parser)]
-#[command(name = "evenkeel", version, about, arg_required_else_help = true, after_help = EXIT_STATUS)]
+#[command(name = "evenkeel", version, arg_required_else_help = true, after_help = EXIT_STATUS)]
 struct Cli {
     #[command(flatten)]
     logs: process::Logs,
@@ -30,10 +30,10 @@ enum Command {
     Cluster(commands::cluster::Arguments),
     /// Watch a simulated fleet become ready, drift and heal
     Demo(commands::demo::Arguments),
-    /// Run the control plane
-    Mothership(commands::mothership::Arguments),
     /// Run components on one cluster, without a mothership
     Local(Box<commands::local::Arguments>),
+    /// Run the control plane
+    Mothership(commands::mothership::Arguments),
     /// Look at runs over a cluster
     Reconciliation(commands::reconciliation::Arguments),
     /// Render a Helm chart as `helm template` does
