@@ -8,8 +8,8 @@
 //!        └────coalesce──▶ scopes ──▶ execute templates ──▶ split ──▶ sort ──▶ Rendered
 //! ```
 //!
-//! Everything a render can see goes in as an argument: values, release, capabilities, time, randomness and the
-//! reader behind `lookup`. What made the result more than a function of its other inputs is told by
+//! Everything a render can see goes in as an argument: values, release, capabilities, time, randomness, the
+//! maker of private keys and the reader behind `lookup`. What made the result more than a function of its other inputs is told by
 //! [`Rendered::taints`]. One render runs on one thread, because templates may change the values that the next one
 //! sees; different renders share nothing but the parsed chart.
 
@@ -37,7 +37,9 @@ mod variant;
 pub use capabilities::{Capabilities, KubeVersion};
 pub use chart::{Chart, ChartFile, mentions_capabilities};
 pub use error::Error;
-pub use evenkeel_gotemplate::{Instant, Limits, RandomSource, Taints};
+pub use evenkeel_gotemplate::{
+    Curve, Instant, KeyAlgorithm, KeyError, KeyMaker, Limits, PrivateKey, RandomSource, Taints,
+};
 pub use ignore::IgnoreRules;
 pub use key::render_key;
 pub use manifest::{Head, Hook, HookDeletePolicy, HookEvent, Manifest};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_core::Digest;
 use evenkeel_gotemplate::{
-    Env, Executor, FuncMap, Instant, Limits, MissingKey, RandomSource, TemplateSet, Value, parse,
+    Env, Executor, FuncMap, Instant, KeyMaker, Limits, MissingKey, RandomSource, TemplateSet, Value, parse,
 };
 use evenkeel_goyaml as goyaml;
 
@@ -58,8 +58,10 @@ pub struct RenderOptions {
     pub now: Instant,
     /// The local time zone by its IANA name.
     pub zone: String,
-    /// Randomness for passwords and keys.
+    /// Randomness for passwords.
     pub random: Box<dyn RandomSource>,
+    /// Private keys for charts that make certificates; without a maker they do not render.
+    pub keys: Option<Box<dyn KeyMaker>>,
     /// The cluster that `lookup` asks; without one it finds nothing, as in `helm template`.
     pub lookup: Option<Arc<dyn Lookup>>,
     /// Asked now and then; true stops the render.
@@ -69,13 +71,14 @@ pub struct RenderOptions {
 }
 
 impl RenderOptions {
-    /// Default bounds, UTC, not connected.
+    /// Default bounds, UTC, nobody to make keys, not connected.
     pub fn new(now: Instant, random: Box<dyn RandomSource>) -> Self {
         Self {
             limits: Limits::default(),
             now,
             zone: "UTC".to_owned(),
             random,
+            keys: None,
             lookup: None,
             deadline: None,
             skip_schema_validation: false,
@@ -86,6 +89,7 @@ impl RenderOptions {
         let mut env = Env::new(self.now, self.random);
         env.zone = self.zone;
         env.limits = self.limits;
+        env.keys = self.keys;
         env.deadline = self.deadline;
         env.missing_key = MissingKey::Zero;
         (env, self.lookup)
@@ -98,6 +102,7 @@ impl std::fmt::Debug for RenderOptions {
             .field("limits", &self.limits)
             .field("now", &self.now)
             .field("zone", &self.zone)
+            .field("makes_keys", &self.keys.is_some())
             .field("connected", &self.lookup.is_some())
             .field("skip_schema_validation", &self.skip_schema_validation)
             .finish_non_exhaustive()

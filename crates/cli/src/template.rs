@@ -167,7 +167,7 @@ fn template(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A clock and randomness for templates that ask for them.
+/// A clock, randomness and private keys for templates that ask for them.
 pub(crate) fn options() -> RenderOptions {
     let now = crate::now();
     let now = evenkeel_chart::Instant {
@@ -175,6 +175,7 @@ pub(crate) fn options() -> RenderOptions {
         nanos: u32::try_from(now.subsec_nanosecond()).unwrap_or_default(),
     };
     let mut options = RenderOptions::new(now, Box::new(Randomness));
+    options.keys = Some(Box::new(evenkeel_component::SystemKeys));
     if let Some(zone) = local_zone() {
         options.zone = zone;
     }

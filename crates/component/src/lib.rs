@@ -17,6 +17,7 @@ mod error;
 mod failure;
 mod inputs;
 mod kept;
+mod keys;
 mod ledger;
 mod lookup;
 mod operation;
@@ -29,6 +30,7 @@ mod values;
 
 pub use error::Error;
 pub use inputs::{Considered, ENGINE};
+pub use keys::SystemKeys;
 pub use ledger::{Ledger, LedgerError, TargetLedger};
 pub use outcome::{End, Level, Line, Outcome};
 pub use reconciler::{Reconciler, RunOptions};

@@ -14,8 +14,8 @@ use evenkeel_core::{ComponentName, ComponentRevision, Digest, Namespace, ObjectR
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::Error;
 use crate::values::ResolvedValues;
+use crate::{Error, SystemKeys};
 
 /// How long one render may take; a chart that takes longer is at fault.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -140,6 +140,7 @@ impl RenderInput<'_> {
             nanos: u32::try_from(now.subsec_nanosecond()).unwrap_or_default(),
         };
         let mut options = RenderOptions::new(instant, Box::new(SystemRandom));
+        options.keys = Some(Box::new(SystemKeys));
         options.lookup = lookup;
         let begun = std::time::Instant::now();
         options.deadline = Some(Box::new(move || begun.elapsed() > RENDER_TIMEOUT));

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod keys;
 mod scenarios;
 
 /// Each scenario as two tests, one on each kind of cluster.
@@ -28,6 +29,7 @@ on_both!(
     changed_values_make_another_revision,
     what_is_no_longer_rendered_is_pruned,
     a_password_survives_retries_and_repairs,
+    a_certificate_survives_retries_and_repairs,
     hooks_are_listed_and_never_applied,
     values_kept_at_the_target_are_used,
     a_broken_template_says_where_and_applies_nothing,

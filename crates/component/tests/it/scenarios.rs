@@ -21,6 +21,18 @@ spec:
       containers: [{name: web, image: example.com/web:1}]
 ";
 const PASSWORD: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: password}\nstringData: {password: {{ randAlphaNum 24 | quote }}}\n";
+const CERTIFICATE: &str = r#"
+{{- $ca := genCA "ca" 365 }}
+{{- $cert := genSignedCert "web" nil (list "web" "web.ns.svc") 365 $ca }}
+apiVersion: v1
+kind: Secret
+metadata: {name: tls}
+type: kubernetes.io/tls
+data:
+  ca.crt: {{ $ca.Cert | b64enc }}
+  tls.crt: {{ $cert.Cert | b64enc }}
+  tls.key: {{ $cert.Key | b64enc }}
+"#;
 
 fn succeeded(outcome: &Outcome) {
     assert_eq!(outcome.end, End::Succeeded, "{outcome:#?}");
@@ -129,6 +141,18 @@ pub(crate) async fn a_password_survives_retries_and_repairs(bench: &Bench) {
     // Other values are another revision, and that one may have another password.
     succeeded(&bench.apply("color: blue").await);
     assert_ne!(data(bench, "Secret", "password").await, password);
+}
+
+pub(crate) async fn a_certificate_survives_retries_and_repairs(bench: &Bench) {
+    bench.write("templates/tls.yaml", CERTIFICATE);
+    bench.write("templates/config.yaml", CONFIG);
+    succeeded(&bench.apply("{}").await);
+    let tls = data(bench, "Secret", "tls").await;
+    assert_eq!(tls.as_object().unwrap().len(), 3);
+    let again = bench.apply("{}").await;
+    succeeded(&again);
+    assert_eq!(actions(&again), []);
+    assert_eq!(data(bench, "Secret", "tls").await, tls);
 }
 
 pub(crate) async fn hooks_are_listed_and_never_applied(bench: &Bench) {
