@@ -40,10 +40,27 @@ enum Command {
     Template(Box<template::Args>),
 }
 
+/// Render a Helm chart as `helm template` does: same flags, same bytes, same exit code.
+#[derive(Debug, Parser)]
+#[command(name = "evenkeel template", bin_name = "evenkeel template")]
+struct Template {
+    #[command(flatten)]
+    _logs: process::Logs,
+    #[command(flatten)]
+    arguments: template::Args,
+}
+
 fn main() -> ExitCode {
+    // A render takes a few milliseconds; making the arguments of all other commands would be a good part of that.
+    let mut arguments = std::env::args_os();
+    let program = arguments.next();
+    if arguments.next().is_some_and(|command| command == "template") {
+        let Template { arguments, .. } = Template::parse_from(program.into_iter().chain(arguments));
+        return template::run(&arguments);
+    }
     let Cli { logs, command } = Cli::parse();
     match command {
-        // The quickest command needs neither threads nor TLS.
+        // Reached when flags stand before the command.
         Command::Template(arguments) => template::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(logs, arguments),
         Command::Cluster(arguments) => {
