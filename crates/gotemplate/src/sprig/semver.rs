@@ -46,11 +46,6 @@ fn never() -> Regex {
     Regex::new(r"[^\x00-\x{10ffff}]").expect("an empty class is a valid expression")
 }
 
-static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?$",
-    )
-});
 static CONSTRAINT: LazyLock<Regex> = LazyLock::new(|| pattern("^{s}*({ops}){s}*({cv}){s}*$"));
 static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern("{s}*({cv}){s}+-{s}+({cv}){s}*"));
 static FIND: LazyLock<Regex> = LazyLock::new(|| pattern("({ops}){s}*({cv})"));
@@ -72,6 +67,45 @@ fn group<'h>(captures: &Captures<'h>, index: usize) -> &'h str {
     captures.get(index).map_or("", |found| found.as_str())
 }
 
+/// The parts of a version's text, before the numbers are read.
+struct Parts<'t> {
+    numbers: [&'t str; 3],
+    pre: &'t str,
+    metadata: &'t str,
+}
+
+impl<'t> Parts<'t> {
+    /// Takes a text apart; none when it has another form. By hand, since every chart's version comes through here and an
+    /// expression would take longer to build than the chart to render.
+    fn of(text: &'t str) -> Option<Self> {
+        let rest = text.strip_prefix('v').unwrap_or(text);
+        let (rest, metadata) = match rest.split_once('+') {
+            Some((rest, metadata)) => (rest, Some(metadata)),
+            None => (rest, None),
+        };
+        let (core, pre) = match rest.split_once('-') {
+            Some((core, pre)) => (core, Some(pre)),
+            None => (rest, None),
+        };
+        let mut numbers = [""; 3];
+        let mut places = numbers.iter_mut();
+        for number in core.split('.') {
+            let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+            *places.next().filter(|_| digits)? = number;
+        }
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let identifiers = |text: &str| {
+            text.split('.')
+                .all(|one| !one.is_empty() && one.bytes().all(plain))
+        };
+        (pre.is_none_or(identifiers) && metadata.is_none_or(identifiers)).then(|| Self {
+            numbers,
+            pre: pre.unwrap_or_default(),
+            metadata: metadata.unwrap_or_default(),
+        })
+    }
+}
+
 impl Version {
     fn parse(text: &str) -> Result<Self> {
         if text.len() > MAX_VERSION {
@@ -79,11 +113,12 @@ impl Version {
                 "version string is too long (max {MAX_VERSION} bytes)"
             )));
         }
-        let captures = VERSION
-            .captures(text)
-            .ok_or_else(|| Error::message("invalid semantic version"))?;
-        let segment = |index: usize| {
-            let digits = group(&captures, index).trim_start_matches('.');
+        let Parts {
+            numbers: [major, minor, patch],
+            pre,
+            metadata,
+        } = Parts::of(text).ok_or_else(|| Error::message("invalid semantic version"))?;
+        let segment = |digits: &str| {
             if digits.is_empty() {
                 return Ok(0);
             }
@@ -94,8 +129,7 @@ impl Version {
                 ))
             })
         };
-        let (major, minor, patch) = (segment(1)?, segment(2)?, segment(3)?);
-        let pre = group(&captures, 5);
+        let (major, minor, patch) = (segment(major)?, segment(minor)?, segment(patch)?);
         let leading_zero = |part: &str| {
             part.len() > 1 && part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit())
         };
@@ -107,7 +141,7 @@ impl Version {
             minor,
             patch,
             pre: pre.to_owned(),
-            metadata: group(&captures, 8).to_owned(),
+            metadata: metadata.to_owned(),
             original: text.to_owned(),
         })
     }
