@@ -171,7 +171,7 @@ impl Scheduler {
         let inner = Arc::clone(&self.inner);
         let task = async move |_| {
             let _running = running;
-            let span = tracing::info_span!("look", cluster = due.name.as_str());
+            let span = tracing::info_span!("look", cluster = due.name.as_str(), request_id = due.request_id);
             let looked = async {
                 if let Err(error) = look(&inner, due).await {
                     tracing::error!(%error, "the cluster could not be looked at");

@@ -153,6 +153,7 @@ fn start(inner: &Arc<Inner>, operation: ClaimedOperation) {
             reconciliation_id = %operation.reconciliation,
             operation_id = %operation.id,
             component = operation.component.as_str(),
+            request_id = operation.request_id,
         );
         operation::run(&inner, operation, &hold, &timeline, ending)
             .instrument(span)

@@ -59,6 +59,8 @@ pub struct ClaimedOperation {
     pub lease: Lease,
     /// When the run ends as failed whatever is left.
     pub deadline: Timestamp,
+    /// The API call that started the run.
+    pub request_id: Option<String>,
 }
 
 /// The answer to a claim.

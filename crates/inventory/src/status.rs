@@ -175,6 +175,8 @@ pub struct DueCluster {
     pub due_at: Timestamp,
     /// To be handed back with what was done about it.
     pub stamp: DueStamp,
+    /// The API call that made it due.
+    pub request_id: Option<String>,
 }
 
 /// Some due clusters.

@@ -6,8 +6,7 @@ use axum::response::{IntoResponse, Response};
 use evenkeel_api::{Code, PROBLEM_CONTENT_TYPE, Problem, ProblemField};
 use evenkeel_fleet as fleet;
 use evenkeel_inventory as inventory;
-
-use crate::request_id;
+use evenkeel_telemetry::request;
 
 /// A request that failed; answers as `application/problem+json`.
 #[derive(Debug)]
@@ -76,7 +75,7 @@ fn internal(text: &str) -> Problem {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut problem = self.0;
-        problem.request_id = request_id::current();
+        problem.request_id = request::current();
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(problem)).into_response();
         response.headers_mut().insert(

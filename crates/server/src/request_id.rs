@@ -1,25 +1,17 @@
 //! Every request has an id: the caller's, when it is usable, or a new one. It stands in the answer, in every log line of
-//! the request and in every problem.
+//! the request and of the work that it sets off, and in every problem.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+use evenkeel_telemetry::request;
 use tracing::Instrument;
 use uuid::Uuid;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id that is taken from a caller.
 const LENGTH_MAX: usize = 128;
-
-tokio::task_local! {
-    static CURRENT: String;
-}
-
-/// The id of the request that this task answers.
-pub(crate) fn current() -> Option<String> {
-    CURRENT.try_with(Clone::clone).ok()
-}
 
 /// Gives the request its id, its span and one log line.
 pub(crate) async fn trace(request: Request, next: Next) -> Response {
@@ -45,7 +37,7 @@ pub(crate) async fn trace(request: Request, next: Next) -> Response {
         }
         response
     };
-    CURRENT.scope(id, answer.instrument(span)).await
+    request::scope(id, answer.instrument(span)).await
 }
 
 /// What goes into logs must not be able to forge them.

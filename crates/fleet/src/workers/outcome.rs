@@ -96,6 +96,7 @@ mod tests {
                 until: NOW,
             },
             deadline: NOW + SignedDuration::from_secs(100),
+            request_id: None,
         }
     }
 

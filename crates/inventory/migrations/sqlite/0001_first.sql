@@ -84,6 +84,7 @@ CREATE TABLE cluster_status (
     due_lane         INTEGER NOT NULL,
     next_due_at      INTEGER,
     due_stamp        INTEGER NOT NULL,   -- grows whenever the due time is set
+    request_id       TEXT,               -- of the API call that set it
     failures         INTEGER NOT NULL,
     suspended_until  INTEGER,
     last_check_at    INTEGER,
@@ -136,7 +137,8 @@ CREATE TABLE reconciliations (
     reason      BLOB,
     created_at  INTEGER NOT NULL,
     deadline    INTEGER NOT NULL,
-    finished_at INTEGER
+    finished_at INTEGER,
+    request_id  TEXT                     -- of the API call that started it
 ) STRICT;
 -- At most one live run per cluster, whatever the code does.
 CREATE UNIQUE INDEX reconciliations_running ON reconciliations (cluster_id) WHERE state = 'running';

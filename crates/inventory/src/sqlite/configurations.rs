@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use evenkeel_core::{
     ClusterId, ClusterSpec, ClusterState, ConfigurationVersion, DueReason, Sensitive, SourceRef,
 };
+use evenkeel_telemetry::request;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
 
@@ -161,13 +162,14 @@ impl SqliteStore {
         }
         sqlx::query(
             "INSERT INTO cluster_status (cluster_id, name, state, since, observed_version, reason, due_lane, next_due_at, \
-             due_stamp, failures, changes) VALUES (?1, ?2, ?3, ?4, 1, NULL, ?5, ?4, 1, 0, 0)",
+             due_stamp, request_id, failures, changes) VALUES (?1, ?2, ?3, ?4, 1, NULL, ?5, ?4, 1, ?6, 0, 0)",
         )
         .bind(id.as_str())
         .bind(spec.name.as_str())
         .bind(ClusterState::Pending.as_str())
         .bind(now)
         .bind(lane(DueReason::Change))
+        .bind(request::current())
         .execute(&mut *connection)
         .await
         .map_err(database(ACCEPTING))?;

@@ -1,6 +1,7 @@
 //! Due times: who is due, and how a due time changes.
 
 use evenkeel_core::{ClusterId, ClusterState, ConfigurationVersion, DueReason};
+use evenkeel_telemetry::request;
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -67,7 +68,7 @@ fn more_urgent(a: (i64, i64), b: (i64, i64), now: i64) -> bool {
 macro_rules! due_lane {
     ($lane:literal) => {
         concat!(
-            "SELECT * FROM (SELECT cluster_id, name, due_lane, next_due_at, due_stamp FROM cluster_status \
+            "SELECT * FROM (SELECT cluster_id, name, due_lane, next_due_at, due_stamp, request_id FROM cluster_status \
              WHERE due_lane = ",
             $lane,
             " AND next_due_at <= ?1 ORDER BY next_due_at LIMIT ?2)"
@@ -77,7 +78,7 @@ macro_rules! due_lane {
 
 /// The most urgent due clusters; each lane gives its oldest, so that no lane is walked through for another's.
 pub(super) const DUE: &str = concat!(
-    "SELECT d.cluster_id, d.name, d.due_lane, d.next_due_at, d.due_stamp, c.tenant, c.version FROM (",
+    "SELECT d.cluster_id, d.name, d.due_lane, d.next_due_at, d.due_stamp, d.request_id, c.tenant, c.version FROM (",
     due_lane!("0"),
     " UNION ALL ",
     due_lane!("1"),
@@ -94,7 +95,7 @@ pub(super) const NEXT_DUE: &str = "SELECT min(next_due_at) FROM cluster_status W
 /// Notes checks given as `[[cluster, stamp, checked_at, next_due_at], …]`.
 pub(super) const NOTE_CHECKS: &str = "UPDATE cluster_status SET last_check_at = n.checked_at, \
     next_due_at = iif(due_stamp = n.stamp, max(n.next_due_at, coalesce(suspended_until, 0)), cluster_status.next_due_at), \
-    due_lane = iif(due_stamp = n.stamp, ?2, due_lane), due_stamp = due_stamp + (due_stamp = n.stamp) \
+    due_lane = iif(due_stamp = n.stamp, ?2, due_lane), request_id = iif(due_stamp = n.stamp, NULL, request_id), due_stamp = due_stamp + (due_stamp = n.stamp) \
     FROM (SELECT value ->> 0 AS id, value ->> 1 AS stamp, value ->> 2 AS checked_at, value ->> 3 AS next_due_at \
           FROM json_each(?1)) AS n \
     WHERE cluster_status.cluster_id = n.id AND cluster_status.state <> 'deleted'";
@@ -110,6 +111,7 @@ fn due_cluster(row: &SqliteRow) -> Result<DueCluster, Error> {
         reason: cells.due_reason("due_lane")?,
         due_at: cells.time("next_due_at")?,
         stamp: DueStamp(cells.get("due_stamp")?),
+        request_id: cells.get("request_id")?,
     })
 }
 
@@ -245,13 +247,19 @@ impl SqliteStore {
     ) -> Result<(), Error> {
         let (due, _) = present.due_after(write, self.now());
         let (next_due_at, due_lane) = due_columns(due);
+        let request = request::current();
+        // A due time that stays belongs to the call that set it.
+        let asked = due != present.due || request.is_some();
         sqlx::query(
-            "UPDATE cluster_status SET next_due_at = ?2, due_lane = ?3, due_stamp = ?4 WHERE cluster_id = ?1",
+            "UPDATE cluster_status SET next_due_at = ?2, due_lane = ?3, due_stamp = ?4, \
+             request_id = iif(?5, ?6, request_id) WHERE cluster_id = ?1",
         )
         .bind(&present.id)
         .bind(next_due_at)
         .bind(due_lane)
         .bind(present.stamp.saturating_add(1))
+        .bind(asked)
+        .bind(request)
         .execute(connection)
         .await
         .map(drop)

@@ -359,16 +359,16 @@ impl Reconciliations for SqliteStore {
             .await?;
         let id = ReconciliationId::new(cluster.clone(), self.new_uuid());
         let inserted = sqlx::query(
-            "INSERT INTO reconciliations (id, cluster_id, version, strategy, due_lane, state, created_at, deadline) \
-             VALUES (?, ?, ?, ?, ?, 'running', ?, ?)",
+            "INSERT INTO reconciliations (id, cluster_id, version, strategy, due_lane, state, created_at, deadline, request_id) \
+             SELECT ?, cluster_id, ?, ?, ?, 'running', ?, ?, request_id FROM cluster_status WHERE cluster_id = ?",
         )
         .bind(id.to_string())
-        .bind(cluster.as_str())
         .bind(version)
         .bind(new.strategy.as_str())
         .bind(lane(new.reason))
         .bind(self.now())
         .bind(millis(new.deadline))
+        .bind(cluster.as_str())
         .execute(&mut *transaction)
         .await;
         match inserted {

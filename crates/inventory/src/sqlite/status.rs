@@ -7,6 +7,7 @@ use evenkeel_core::{
     ClusterId, ClusterState, ComponentName, ComponentRevision, ConfigurationVersion, DueReason,
     OperationState, OperationStateKind, Transition as _,
 };
+use evenkeel_telemetry::request;
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -141,9 +142,13 @@ impl SqliteStore {
         }
         let reason = self.cipher.seal_text(Column::STATUS_REASON, id, next.reason)?;
         let (next_due_at, due_lane) = due_columns(due);
+        let request = request::current();
+        // A due time that stays belongs to the call that set it.
+        let asked = due_set && (due != present.due || request.is_some());
         sqlx::query(
             "UPDATE cluster_status SET state = ?2, since = ?3, observed_version = ?4, reason = ?5, due_lane = ?6, \
-             next_due_at = ?7, due_stamp = ?8, failures = ?9, changes = ?10 WHERE cluster_id = ?1",
+             next_due_at = ?7, due_stamp = ?8, failures = ?9, changes = ?10, request_id = iif(?11, ?12, request_id) \
+             WHERE cluster_id = ?1",
         )
         .bind(id)
         .bind(next.state.as_str())
@@ -155,6 +160,8 @@ impl SqliteStore {
         .bind(present.stamp.saturating_add(i64::from(due_set)))
         .bind(failures)
         .bind(present.changes.saturating_add(i64::from(moved)))
+        .bind(asked)
+        .bind(request)
         .execute(&mut *connection)
         .await
         .map_err(database("recording a status"))?;

@@ -6,6 +6,7 @@ mod leases;
 mod lists;
 mod model;
 mod queue;
+mod requests;
 mod runs;
 mod status;
 
@@ -50,6 +51,10 @@ macro_rules! contract {
                     heartbeats_keep_the_lease,
                     a_higher_fence_at_the_target_is_taken_over,
                     a_crash_loses_nothing,
+                },
+                requests::{
+                    a_call_is_known_to_what_it_sets_off,
+                    what_comes_by_itself_was_asked_for_by_nobody,
                 },
                 status::{
                     only_changes_are_recorded,

@@ -159,9 +159,7 @@ impl World {
         let mut status = self.api.status(&name).await.unwrap();
         let followed = async {
             while !wanted(&status) {
-                let known = StatusWait {
-                    revision: status.revision.clone(),
-                };
+                let known = StatusWait::after(&status.revision);
                 status = self.api.status_after(&name, &known).await.unwrap();
             }
         };

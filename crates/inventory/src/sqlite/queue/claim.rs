@@ -21,7 +21,7 @@ pub(in crate::sqlite) const FIRST_WAKE: &str =
     "SELECT min(wake_at) FROM operations WHERE wake_at IS NOT NULL";
 pub(in crate::sqlite) const WOKEN: &str =
     concat!(held_fields!(), "WHERE wake_at <= ?1 ORDER BY wake_at LIMIT ?2");
-pub(in crate::sqlite) const READY: &str = "SELECT o.id, o.cluster_id, o.component, r.strategy, r.deadline \
+pub(in crate::sqlite) const READY: &str = "SELECT o.id, o.cluster_id, o.component, r.strategy, r.deadline, r.request_id \
      FROM operations o CROSS JOIN reconciliations r ON r.id = o.reconciliation_id \
      WHERE o.rank IS NOT NULL AND NOT EXISTS (SELECT 1 FROM operations other \
      WHERE other.cluster_id = o.cluster_id AND other.component = o.component AND other.state = 'running') \
@@ -45,6 +45,7 @@ struct Picked {
     order: usize,
     strategy: String,
     deadline: Timestamp,
+    request_id: Option<String>,
 }
 
 impl SqliteStore {
@@ -265,6 +266,7 @@ impl SqliteStore {
                 until: moment(until),
             },
             deadline: pick.deadline,
+            request_id: pick.request_id.clone(),
         })
     }
 }
@@ -297,6 +299,7 @@ async fn pick(connection: &mut SqliteConnection, limit: u32) -> Result<HashMap<S
                 order,
                 strategy: cells.get("strategy")?,
                 deadline: cells.time("deadline")?,
+                request_id: cells.get("request_id")?,
             };
             picked.insert(cells.get("id")?, pick);
         }

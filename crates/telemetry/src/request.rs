@@ -1,0 +1,35 @@
+//! The API call that a task answers.
+//!
+//! What a call sets off is done later, by other tasks and maybe another process, so its id is handed on with the work:
+//! the inventory keeps it beside the due time of the cluster that was changed, and with the run that follows.
+
+tokio::task_local! {
+    static CURRENT: String;
+}
+
+/// Runs `answer` as the answer to the call with that id.
+pub async fn scope<F: Future>(id: String, answer: F) -> F::Output {
+    CURRENT.scope(id, answer).await
+}
+
+/// The id of the call that this task answers; none in a task that nobody waits for.
+pub fn current() -> Option<String> {
+    CURRENT.try_with(Clone::clone).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_id_is_known_inside_and_not_outside() {
+        assert_eq!(current(), None);
+        let seen = scope("r-1".to_owned(), async {
+            let inner = scope("r-2".to_owned(), async { current() }).await;
+            (current(), inner)
+        })
+        .await;
+        assert_eq!(seen, (Some("r-1".to_owned()), Some("r-2".to_owned())));
+        assert_eq!(current(), None);
+    }
+}
