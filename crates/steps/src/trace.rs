@@ -48,14 +48,18 @@ impl Observer for Spans {
         match ending {
             // A conflict is quiet: somebody else was faster, and the retry is at once.
             Ending::Failed(failure) if failure.class() != FailureClass::Conflict => {
-                let mut causes = String::new();
+                let mut text = failure.to_string();
                 let mut source = std::error::Error::source(failure);
                 while let Some(cause) = source {
-                    causes.push_str(": ");
-                    causes.push_str(&cause.to_string());
+                    let told = cause.to_string();
+                    // Many errors quote their cause already.
+                    if !text.contains(&told) {
+                        text.push_str(": ");
+                        text.push_str(&told);
+                    }
                     source = cause.source();
                 }
-                warn!(%pipeline, %step, outcome, class = failure.class().label(), seconds, "step failed: {failure}{causes}");
+                warn!(%pipeline, %step, outcome, class = failure.class().label(), seconds, "step failed: {text}");
             }
             Ending::Interrupted { .. } => warn!(%pipeline, %step, outcome, seconds, "step {ending}"),
             Ending::Changed { .. } => info!(%pipeline, %step, outcome, seconds, "step {ending}"),
