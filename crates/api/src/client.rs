@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the server is asked to hold a call that waits for a change; must stay below [`CALL_TIMEOUT`].
-const STATUS_WAIT: Duration = Duration::from_secs(20);
+const STATUS_HOLD: Duration = Duration::from_secs(20);
 
 /// Speaks to one mothership. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -33,6 +33,18 @@ pub struct Client {
 pub struct StatusWait {
     /// The [`ClusterStatus::revision`] already known.
     pub revision: String,
+    /// How long the server may hold the call when nothing changes.
+    pub hold: Duration,
+}
+
+impl StatusWait {
+    /// Waits for another revision than `revision`, as long as one call should.
+    pub fn after(revision: impl Into<String>) -> Self {
+        Self {
+            revision: revision.into(),
+            hold: STATUS_HOLD,
+        }
+    }
 }
 
 impl Client {
@@ -117,7 +129,7 @@ impl Client {
     /// See [`Client::put_cluster`].
     pub async fn status_after(&self, name: &ClusterName, known: &StatusWait) -> Result<ClusterStatus, Error> {
         let request = self.request(Method::GET, &["v2", "clusters", name.as_str(), "status"])?;
-        let wait = HumanDuration(STATUS_WAIT).to_string();
+        let wait = HumanDuration(known.hold).to_string();
         self.call(request.query(&[("after", known.revision.to_string()), ("wait", wait)]))
             .await
     }

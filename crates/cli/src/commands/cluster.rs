@@ -103,8 +103,8 @@ async fn get(client: &Client, arguments: Named) -> anyhow::Result<()> {
 }
 
 async fn reconcile(client: &Client, arguments: Waited) -> anyhow::Result<()> {
-    let known = client.status(&arguments.name).await?.revision;
+    let known = client.status(&arguments.name).await?;
     let accepted = client.reconcile(&arguments.name).await?;
     output::line(&format!("cluster {} is due now", accepted.name))?;
-    arguments.wait.after_change(client, &arguments.name, known).await
+    arguments.wait.after_look(client, &arguments.name, known).await
 }

@@ -23,8 +23,11 @@ use crate::output;
 use show::Show;
 
 /// The simulated clusters and the set of components each runs.
-const CLUSTERS: [(&str, charts::Set); 3] =
-    [("amber", charts::Set::Shop), ("birch", charts::Set::Shop), ("coral", charts::Set::Website)];
+const CLUSTERS: [(&str, charts::Set); 3] = [
+    ("amber", charts::Set::Shop),
+    ("birch", charts::Set::Shop),
+    ("coral", charts::Set::Website),
+];
 /// How often the demo's mothership looks at an unchanged cluster: drift is healed while one watches.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long each act may take.
@@ -48,12 +51,24 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
     for (name, _) in CLUSTERS {
         simulator.add_cluster(name)?;
     }
-    let settings = Settings { check_interval: CHECK_INTERVAL, fleet_name: "demo".to_owned(), ..Settings::default() };
+    let settings = Settings {
+        check_interval: CHECK_INTERVAL,
+        fleet_name: "demo".to_owned(),
+        ..Settings::default()
+    };
     let directories = DirectoryPolicy::Below(directory.path().to_owned());
-    let mothership =
-        Mothership::start(OpenOptions::temporary(), directories, settings, arguments.listen, tasks.clone()).await?;
+    let mothership = Mothership::start(
+        OpenOptions::temporary(),
+        directories,
+        settings,
+        arguments.listen,
+        tasks.clone(),
+    )
+    .await?;
     let address = mothership.address;
-    let server = tasks.spawn("mothership", OnError::Shutdown, OnCancel::Wait, |_| mothership.serve());
+    let server = tasks.spawn("mothership", OnError::Shutdown, OnCancel::Wait, |_| {
+        mothership.serve()
+    });
     let client = Client::new(&format!("http://{address}"))?;
 
     let show = async {
@@ -62,7 +77,12 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
         register(&client, &simulator).await?;
         everything_ready(&client, &mut show).await?;
         drift_and_heal(&client, &simulator, &mut show).await?;
-        invitation(&simulator, address, directory.path().join("kubeconfig"), arguments.once)
+        invitation(
+            &simulator,
+            address,
+            directory.path().join("kubeconfig"),
+            arguments.once,
+        )
     };
     let shown = tokio::select! {
         shown = show => shown,
@@ -92,14 +112,24 @@ async fn register(client: &Client, simulator: &Simulator) -> anyhow::Result<()> 
 /// Act two: they become ready.
 async fn everything_ready(client: &Client, show: &mut Show) -> anyhow::Result<()> {
     let started = std::time::Instant::now();
-    let follow = CLUSTERS.map(|(name, _)| follow(client, name, show.board(), |status| status.state == ClusterState::Ready));
+    let follow = CLUSTERS.map(|(name, _)| {
+        follow(client, name, show.board(), |status| {
+            status.state == ClusterState::Ready
+        })
+    });
     let ready = tokio::time::timeout(PATIENCE, futures::future::try_join_all(follow)).await;
     show.settle();
     match ready {
         Ok(ready) => ready?,
-        Err(_) => bail!("the clusters did not become ready within {} s", PATIENCE.as_secs()),
+        Err(_) => bail!(
+            "the clusters did not become ready within {} s",
+            PATIENCE.as_secs()
+        ),
     };
-    output::line(&format!("\nall clusters are ready after {:.1} s\n", started.elapsed().as_secs_f64()))
+    output::line(&format!(
+        "\nall clusters are ready after {:.1} s\n",
+        started.elapsed().as_secs_f64()
+    ))
 }
 
 /// Act three: somebody deletes a Deployment, and it comes back.
@@ -107,8 +137,12 @@ async fn drift_and_heal(client: &Client, simulator: &Simulator, show: &mut Show)
     let (cluster, set) = CLUSTERS[0];
     let victim = set.victim();
     let before = client.status(&cluster.parse()?).await?.reconciliation;
-    let api = simulator.cluster(cluster).with_context(|| format!("the simulator lost cluster {cluster}"))?;
-    output::line(&format!("somebody deletes Deployment {victim} of {cluster} behind our back ..."))?;
+    let api = simulator
+        .cluster(cluster)
+        .with_context(|| format!("the simulator lost cluster {cluster}"))?;
+    output::line(&format!(
+        "somebody deletes Deployment {victim} of {cluster} behind our back ..."
+    ))?;
     charts::delete_deployment(&api, set.namespace(), victim)?;
     let started = std::time::Instant::now();
     // Healed is: another reconciliation ran, and the cluster is ready again.
@@ -124,7 +158,10 @@ async fn drift_and_heal(client: &Client, simulator: &Simulator, show: &mut Show)
     if !charts::has_deployment(&api, set.namespace(), victim) {
         bail!("{cluster} says it is ready, but Deployment {victim} is not there");
     }
-    output::line(&format!("\nhealed: Deployment {victim} is back after {:.1} s\n", started.elapsed().as_secs_f64()))
+    output::line(&format!(
+        "\nhealed: Deployment {victim} is back after {:.1} s\n",
+        started.elapsed().as_secs_f64()
+    ))
 }
 
 /// Follows one cluster until it is as wanted. The server holds each call until something changes.
@@ -141,17 +178,25 @@ async fn follow(
         if is_there(&status) {
             return Ok(status);
         }
-        status = client.status_after(&name, &StatusWait { revision: status.revision }).await?;
+        status = client
+            .status_after(&name, &StatusWait::after(status.revision))
+            .await?;
     }
 }
 
 /// What to try next.
-fn invitation(simulator: &Simulator, address: SocketAddr, kubeconfig: PathBuf, once: bool) -> anyhow::Result<()> {
+fn invitation(
+    simulator: &Simulator,
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    once: bool,
+) -> anyhow::Result<()> {
     if once {
         return Ok(());
     }
     let (cluster, set) = CLUSTERS[0];
-    std::fs::write(&kubeconfig, simulator.kubeconfig(cluster)?).context("the kubeconfig cannot be written")?;
+    std::fs::write(&kubeconfig, simulator.kubeconfig(cluster)?)
+        .context("the kubeconfig cannot be written")?;
     let program = std::env::args().next().unwrap_or_else(|| "evenkeel".to_owned());
     output::line(&format!(
         "Try it yourself while this runs (Ctrl-C ends it):\n\n  \

@@ -39,7 +39,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIRECTORY", env = "EVENKEEL_SOURCE_ROOT")]
     source_root: Option<PathBuf>,
     /// The fleet's name, written to every cluster; two fleets never touch each other's objects
-    #[arg(long, value_name = "NAME", env = "EVENKEEL_FLEET_NAME", default_value = "evenkeel")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "EVENKEEL_FLEET_NAME",
+        default_value = "evenkeel"
+    )]
     fleet_name: String,
     /// How often an unchanged cluster is looked at
     #[arg(long, value_name = "DURATION", default_value_t = HumanDuration(Settings::default().check_interval))]
@@ -85,14 +90,24 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
         Some(path) => path.clone(),
         None => state_directory()?.join(DATABASE),
     };
-    let keys = arguments.key_file.clone().unwrap_or_else(|| database.with_extension(KEYS));
+    let keys = arguments
+        .key_file
+        .clone()
+        .unwrap_or_else(|| database.with_extension(KEYS));
     let options = OpenOptions {
         location: Location::File(database.clone()),
         keys: KeySource::File(keys),
         synchronous: Synchronous::Full,
     };
     let directories = arguments.directories()?;
-    let mothership = Mothership::start(options, directories, arguments.settings(), arguments.listen, tasks).await?;
+    let mothership = Mothership::start(
+        options,
+        directories,
+        arguments.settings(),
+        arguments.listen,
+        tasks,
+    )
+    .await?;
     tracing::info!(address = %mothership.address, database = %database.display(), "the mothership serves");
     output::note(&format!("serving on http://{}", mothership.address));
     let (store, tasks) = (mothership.store.clone(), mothership.tasks.clone());
@@ -142,7 +157,11 @@ impl Mothership {
         settings.check().map_err(|error| Usage(error.into()))?;
         let server = Server::bind(listen).await?;
         let clock = Arc::new(SystemClock);
-        let store = Arc::new(SqliteStore::open(database, clock.clone()).await.context("the database cannot be opened")?);
+        let store = Arc::new(
+            SqliteStore::open(database, clock.clone())
+                .await
+                .context("the database cannot be opened")?,
+        );
         let parts = Parts {
             store: store.clone(),
             directories,
@@ -153,7 +172,13 @@ impl Mothership {
         };
         let fleet = Fleet::new(parts)?;
         fleet.start();
-        Ok(Self { address: server.address(), server, fleet, tasks, store })
+        Ok(Self {
+            address: server.address(),
+            server,
+            fleet,
+            tasks,
+            store,
+        })
     }
 
     /// Answers requests until the tasks are cancelled.
@@ -170,5 +195,8 @@ fn state_directory() -> anyhow::Result<PathBuf> {
         app_name: "evenkeel".to_owned(),
     });
     let strategy = strategy.context("the home directory is not known: use --database")?;
-    Ok(strategy.state_dir().as_deref().map_or_else(|| strategy.data_dir(), Path::to_path_buf))
+    Ok(strategy
+        .state_dir()
+        .as_deref()
+        .map_or_else(|| strategy.data_dir(), Path::to_path_buf))
 }

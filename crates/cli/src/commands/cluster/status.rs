@@ -1,11 +1,18 @@
 //! `evenkeel cluster status`, and waiting for a cluster to become what was asked for.
 
+use std::time::Duration;
+
 use anyhow::bail;
 use clap::Args;
 use evenkeel_api::{Client, ClusterStatus, Code, Error, StatusWait};
 use evenkeel_core::{ClusterName, ClusterState, ConfigurationVersion, HumanDuration, OperationState};
 
 use crate::output::{self, OutputFormat};
+
+/// How long the server may hold a call that waits for a change.
+const HOLD: Duration = Duration::from_secs(20);
+/// The same, where also a look that changes nothing is waited for: no change ends such a call.
+const LOOK_HOLD: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -36,7 +43,7 @@ pub(super) async fn run(client: &Client, arguments: Arguments) -> anyhow::Result
         let wanted = status.version;
         let end = arguments
             .wait
-            .follow(client, &arguments.name, None, |status| settled(status, wanted))
+            .follow(client, &arguments.name, HOLD, |status| settled(status, wanted))
             .await;
         match end {
             Ok(Some(last)) => status = last,
@@ -63,7 +70,7 @@ impl Wait {
             return Ok(());
         }
         match self
-            .follow(client, name, None, |status| settled(status, wanted))
+            .follow(client, name, HOLD, |status| settled(status, wanted))
             .await?
         {
             Some(_) => output::line(&format!("cluster {name} is ready")),
@@ -71,22 +78,22 @@ impl Wait {
         }
     }
 
-    /// Waits until the cluster's status is newer than `known` and settled, when asked to wait.
-    pub(super) async fn after_change(
+    /// Waits until the cluster was looked at once more than `known` tells, and is settled, when asked to wait.
+    pub(super) async fn after_look(
         self,
         client: &Client,
         name: &ClusterName,
-        known: String,
+        known: ClusterStatus,
     ) -> anyhow::Result<()> {
         if !self.wait {
             return Ok(());
         }
-        match self
-            .follow(client, name, Some(known), |status| {
-                settled(status, status.version)
-            })
-            .await?
-        {
+        let verdict = |status: &ClusterStatus| {
+            // Where nothing had to be done, only the moment of the look tells of it.
+            let looked_at = status.revision != known.revision || status.checked != known.checked;
+            looked_at.then(|| settled(status, status.version)).flatten()
+        };
+        match self.follow(client, name, LOOK_HOLD, verdict).await? {
             Some(_) => output::line(&format!("cluster {name} is ready")),
             None => bail!("cluster {name} was deleted"),
         }
@@ -102,30 +109,30 @@ impl Wait {
             ClusterState::Deleted => Some(Ok(())),
             _ => None,
         };
-        self.follow(client, name, None, failed).await?;
+        self.follow(client, name, HOLD, failed).await?;
         output::line(&format!("cluster {name} is deleted"))
     }
 
     /// Follows the status until `verdict` gives one; none when the cluster is gone. The server holds each call until
-    /// something changes, so nothing is polled.
+    /// something changes, for `hold` at most, so nothing is polled.
     async fn follow(
         self,
         client: &Client,
         name: &ClusterName,
-        mut known: Option<String>,
+        hold: Duration,
         verdict: impl Fn(&ClusterStatus) -> Option<anyhow::Result<()>>,
     ) -> anyhow::Result<Option<ClusterStatus>> {
         let mut said = String::new();
+        let mut known: Option<String> = None;
         let follow = async {
             loop {
                 let status = match known.clone() {
                     None => client.status(name).await,
-                    Some(revision) => client.status_after(name, &StatusWait { revision }).await,
+                    Some(revision) => client.status_after(name, &StatusWait { revision, hold }).await,
                 };
                 let status = match status {
-                    Err(Error::Problem(problem)) if problem.code == Code::NotFound && !said.is_empty() => {
-                        return Ok(None);
-                    }
+                    // Who waits has just seen it.
+                    Err(Error::Problem(problem)) if problem.code == Code::NotFound => return Ok(None),
                     status => status?,
                 };
                 let summary = summary(&status);
@@ -133,9 +140,7 @@ impl Wait {
                     output::note(&summary);
                     said = summary;
                 }
-                if known.as_ref() != Some(&status.revision)
-                    && let Some(end) = verdict(&status)
-                {
+                if let Some(end) = verdict(&status) {
                     return end.map(|()| Some(status));
                 }
                 known = Some(status.revision);

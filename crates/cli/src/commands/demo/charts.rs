@@ -69,15 +69,21 @@ impl Set {
 
 /// Writes the charts below `directory`.
 pub(crate) fn write(directory: &Path) -> anyhow::Result<()> {
-    EXAMPLES.extract(directory).with_context(|| format!("the example charts cannot be written to {}", directory.display()))
+    EXAMPLES
+        .extract(directory)
+        .with_context(|| format!("the example charts cannot be written to {}", directory.display()))
 }
 
 /// Deletes a Deployment as somebody would who knows nothing of us.
 pub(crate) fn delete_deployment(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<()> {
-    cluster.delete("apps/v1", "Deployment", namespace, name).with_context(|| format!("Deployment {name} cannot be deleted"))
+    cluster
+        .delete("apps/v1", "Deployment", namespace, name)
+        .with_context(|| format!("Deployment {name} cannot be deleted"))
 }
 
 /// Whether a Deployment is there.
 pub(crate) fn has_deployment(cluster: &Cluster, namespace: &str, name: &str) -> bool {
-    cluster.get("apps/v1", "Deployment", namespace, name).is_ok_and(|found| found.is_some())
+    cluster
+        .get("apps/v1", "Deployment", namespace, name)
+        .is_ok_and(|found| found.is_some())
 }

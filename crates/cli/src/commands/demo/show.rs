@@ -36,9 +36,22 @@ struct Line {
 impl Show {
     pub(crate) fn new(clusters: [String; 3]) -> Self {
         let bars = output::is_interactive().then(MultiProgress::new);
-        let line = |name: String| (name, Line { bar: None, said: String::new() });
-        let lines = Lines { bars, clusters: clusters.into_iter().map(line).collect() };
-        Self { board: Board(Arc::new(Mutex::new(lines))) }
+        let line = |name: String| {
+            (
+                name,
+                Line {
+                    bar: None,
+                    said: String::new(),
+                },
+            )
+        };
+        let lines = Lines {
+            bars,
+            clusters: clusters.into_iter().map(line).collect(),
+        };
+        Self {
+            board: Board(Arc::new(Mutex::new(lines))),
+        }
     }
 
     pub(crate) fn board(&self) -> Board {
@@ -61,14 +74,19 @@ impl Board {
     pub(crate) fn update(&self, status: &ClusterStatus) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bars = lines.bars.clone();
-        let Some(line) = lines.clusters.get_mut(status.name.as_str()) else { return };
+        let Some(line) = lines.clusters.get_mut(status.name.as_str()) else {
+            return;
+        };
         let text = text(status);
         if line.said == text {
             return;
         }
         line.said.clone_from(&text);
         match bars {
-            Some(bars) => line.bar.get_or_insert_with(|| bars.add(spinner())).set_message(text),
+            Some(bars) => line
+                .bar
+                .get_or_insert_with(|| bars.add(spinner()))
+                .set_message(text),
             // A reader that went away is noticed at the next act.
             None => drop(output::line(&text)),
         }
@@ -85,18 +103,29 @@ fn spinner() -> ProgressBar {
 }
 
 fn text(status: &ClusterStatus) -> String {
-    let components: Vec<_> = status.components.iter().map(|component| {
-        let mark = match component.state.as_ref().map(|state| state.kind()) {
-            Some(OperationStateKind::Succeeded) if component.not_ready.is_none() => "✓",
-            Some(OperationStateKind::Running) => "…",
-            Some(OperationStateKind::Failed | OperationStateKind::Retrying | OperationStateKind::Skipped) => "✗",
-            _ => "·",
-        };
-        format!("{mark} {}", component.name)
-    }).collect();
+    let components: Vec<_> = status
+        .components
+        .iter()
+        .map(|component| {
+            let mark = match component.state.as_ref().map(|state| state.kind()) {
+                Some(OperationStateKind::Succeeded) if component.not_ready.is_none() => "✓",
+                Some(OperationStateKind::Running) => "…",
+                Some(
+                    OperationStateKind::Failed | OperationStateKind::Retrying | OperationStateKind::Skipped,
+                ) => "✗",
+                _ => "·",
+            };
+            format!("{mark} {}", component.name)
+        })
+        .collect();
     let reason = match (&status.reason, status.state) {
         (Some(reason), ClusterState::Degraded | ClusterState::Failed) => format!("  ({reason})"),
         _ => String::new(),
     };
-    format!("{:<6} {:<12} {}{reason}", status.name.as_str(), status.state.as_str(), components.join("  "))
+    format!(
+        "{:<6} {:<12} {}{reason}",
+        status.name.as_str(),
+        status.state.as_str(),
+        components.join("  ")
+    )
 }

@@ -1,0 +1,10 @@
+//! `evenkeel mothership` and the commands that speak to it, on real control planes.
+//!
+//! Each test has a mothership and a database of its own; the two clusters are shared, one test at a time.
+
+mod arguments;
+mod crashes;
+mod deletions;
+mod failures;
+mod lifecycle;
+mod world;
