@@ -303,7 +303,9 @@ pub enum Error {
     #[error("objects of these names exist already and are not managed by this component: {}; set `adopt: true` (--adopt) to take them over", list(.0))]
     Foreign(Vec<ForeignObject>),
     /// The ApplySet parent belongs to another mothership or names another cluster.
-    #[error("{parent} belongs to fleet {fleet:?}, cluster {cluster:?}; expected {expected}; set `adopt: true` (--adopt) to take it over")]
+    #[error(
+        "{parent} belongs to fleet {fleet:?}, cluster {cluster:?}; expected {expected}; set `adopt: true` (--adopt) to take it over"
+    )]
     OtherOwner {
         /// The parent Secret.
         parent: String,
