@@ -143,6 +143,15 @@ impl Client {
             .await
     }
 
+    /// Takes the cluster that answers now for the one that is meant: after its control plane was made anew.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn confirm_identity(&self, name: &ClusterName) -> Result<Accepted, Error> {
+        let path = ["v2", "clusters", name.as_str(), "confirm-identity"];
+        self.call(self.request(Method::POST, &path)?).await
+    }
+
     /// The configuration versions of a cluster, newest first.
     ///
     /// # Errors

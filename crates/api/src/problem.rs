@@ -64,6 +64,8 @@ codes! {
     Conflict = ("EK-2002", 409, "The present state does not allow it"),
     /// The change needs consent (DESIGN §7).
     Consent = ("EK-2003", 409, "The change needs consent"),
+    /// A cluster that had to be asked did not answer, or refused.
+    Cluster = ("EK-2004", 502, "The cluster cannot be asked"),
     /// Too much is asked at once.
     Overload = ("EK-5003", 503, "The server is busy"),
     /// The answer was not ready in time.

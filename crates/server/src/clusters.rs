@@ -106,6 +106,15 @@ pub(crate) async fn reconcile(
     Ok((StatusCode::ACCEPTED, Json(app.fleet.reconcile(&name).await?)))
 }
 
+pub(crate) async fn confirm_identity(
+    State(app): State<App>,
+    Named(name): Named<ClusterName>,
+) -> Result<(StatusCode, Json<Accepted>), Failure> {
+    app.fleet.confirm_identity(&name).await?;
+    // Confirming makes it due; the answer is the same as to being asked for that alone.
+    reconcile(State(app), Named(name)).await
+}
+
 pub(crate) async fn rollback(
     State(app): State<App>,
     Named(name): Named<ClusterName>,

@@ -36,6 +36,7 @@ impl From<fleet::Error> for Failure {
                 ..Problem::new(Code::Source, text)
             },
             fleet::Error::Kubeconfig(_) => Problem::new(Code::Kubeconfig, text),
+            fleet::Error::Target { .. } => Problem::new(Code::Cluster, text),
             fleet::Error::Rollback { .. } => Problem::new(Code::Conflict, text),
             fleet::Error::Inventory(error) => inventory_problem(error, text),
             _ => internal(&text),

@@ -44,6 +44,10 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
         .route("/v2/clusters/{name}/kubeconfig", put(clusters::put_kubeconfig))
         .route("/v2/clusters/{name}/status", get(clusters::status))
         .route("/v2/clusters/{name}/reconcile", post(clusters::reconcile))
+        .route(
+            "/v2/clusters/{name}/confirm-identity",
+            post(clusters::confirm_identity),
+        )
         .route("/v2/clusters/{name}/rollback", post(clusters::rollback))
         .route(
             "/v2/clusters/{name}/configurations",

@@ -34,6 +34,8 @@ enum Command {
     Status(status::Arguments),
     /// Reconcile a cluster now
     Reconcile(Waited),
+    /// Take the cluster that answers now for the one that is meant, after its control plane was made anew
+    ConfirmIdentity(Waited),
     /// Show the configuration versions and reconciliations of a cluster
     History(Named),
     /// Make the components and labels of an older version the newest version
@@ -69,6 +71,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::List(arguments) => list::run(&client, arguments).await,
         Command::Status(arguments) => status::run(&client, arguments).await,
         Command::Reconcile(arguments) => reconcile(&client, arguments).await,
+        Command::ConfirmIdentity(arguments) => confirm_identity(&client, arguments).await,
         Command::History(arguments) => history::run(&client, arguments).await,
         Command::Rollback(arguments) => history::rollback(&client, arguments).await,
         Command::Delete(arguments) => delete::run(&client, arguments).await,
@@ -100,6 +103,16 @@ async fn get(client: &Client, arguments: Named) -> anyhow::Result<()> {
         ];
         output::table(header, [row])
     })
+}
+
+async fn confirm_identity(client: &Client, arguments: Waited) -> anyhow::Result<()> {
+    let known = client.status(&arguments.name).await?;
+    let accepted = client.confirm_identity(&arguments.name).await?;
+    output::line(&format!(
+        "cluster {} is taken for the one that answers now",
+        accepted.name
+    ))?;
+    arguments.wait.after_look(client, &arguments.name, known).await
 }
 
 async fn reconcile(client: &Client, arguments: Waited) -> anyhow::Result<()> {

@@ -221,3 +221,39 @@ async fn a_cluster_can_be_forgotten() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_control_plane_that_was_made_anew_is_confirmed() {
+    let world = World::working().await;
+    let (old, cluster) = simulated("c1").await;
+    let mut document = document("c1", &[component("web")]);
+    document["kubeconfig"] = json!(cluster.kubeconfig());
+    world.put_c1(&document).await.json();
+    world.until_ready("c1").await;
+    let confirm = || world.send(world.request(Method::POST, "/v2/clusters/c1/confirm-identity"));
+
+    // Another cluster answers now: nothing is done to it until somebody says that it is the right one.
+    let (new, other) = simulated("anew").await;
+    document["kubeconfig"] = json!(other.kubeconfig());
+    world.put_c1(&document).await.json();
+    let stopped = world
+        .until("c1", |status| status.state == ClusterState::Degraded)
+        .await;
+    assert!(
+        stopped
+            .reason
+            .unwrap()
+            .starts_with("identity: another cluster answers")
+    );
+    assert!(other.get("v1", "Namespace", "", "apps").unwrap().is_none());
+    assert_eq!(confirm().await.status, StatusCode::ACCEPTED);
+    world.until_ready("c1").await;
+    assert!(other.get("v1", "ConfigMap", "apps", "web").unwrap().is_some());
+
+    // One that cannot be asked who it is is not confirmed.
+    new.stop().await;
+    confirm()
+        .await
+        .refuses(evenkeel_api::Code::Cluster, &["c1", "cannot be reached"]);
+    old.stop().await;
+}

@@ -253,7 +253,11 @@ async fn what_is_not_there_is_not_found() {
             .await
             .refuses(Code::NotFound, &["c9"]);
     }
-    for (method, path) in [(Method::DELETE, ""), (Method::POST, "/reconcile")] {
+    for (method, path) in [
+        (Method::DELETE, ""),
+        (Method::POST, "/reconcile"),
+        (Method::POST, "/confirm-identity"),
+    ] {
         let request = world.request(method, &format!("/v2/clusters/c9{path}"));
         world.send(request).await.refuses(Code::NotFound, &["c9"]);
     }

@@ -10,8 +10,7 @@ const MASK: &str = "********";
 
 fn with_secret(password: &str) -> Value {
     let mut document = document("c1", &[component("web")]);
-    document["components"][0]["values"] =
-        json!([{"inline": {"greeting": "salut"}}, {"secret": {"password": password, "ports": [5432]}}]);
+    document["components"][0]["values"] = json!([{"inline": {"greeting": "salut"}}, {"secret": {"password": password, "words": ["rosebud-is-a-sledge"]}}]);
     document
 }
 
@@ -56,7 +55,12 @@ async fn secrets_are_masked_kept_and_never_logged() {
     for path in paths.chain(all) {
         let answer = world.get(&path).await;
         assert!(answer.status.is_success(), "{path}: {}", answer.text);
-        for secret in [PASSWORD, cluster.token(), "5432", "certificate-authority-data"] {
+        for secret in [
+            PASSWORD,
+            cluster.token(),
+            "rosebud-is-a-sledge",
+            "certificate-authority-data",
+        ] {
             assert!(
                 !answer.text.contains(secret),
                 "{path} shows {secret}: {}",
@@ -68,7 +72,7 @@ async fn secrets_are_masked_kept_and_never_logged() {
     assert_eq!(got["components"][0]["values"][0]["inline"]["greeting"], "salut");
     assert_eq!(
         got["components"][0]["values"][1]["secret"],
-        json!({"password": MASK, "ports": [MASK]})
+        json!({"password": MASK, "words": [MASK]})
     );
     assert!(
         world
