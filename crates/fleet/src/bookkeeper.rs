@@ -9,8 +9,12 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{ClusterState, OperationStateKind, ReconciliationId, ReconciliationState, Strategy};
-use evenkeel_inventory::{self as inventory, Operation, Reconciliation, Recorded, Settled, StatusChange};
+use evenkeel_core::{
+    ClusterState, DueReason, OperationStateKind, ReconciliationId, ReconciliationState, Strategy,
+};
+use evenkeel_inventory::{
+    self as inventory, Due, Operation, Reconciliation, Recorded, Settled, StatusChange,
+};
 use evenkeel_telemetry::CancellationToken;
 
 use crate::fleet::Inner;
@@ -80,6 +84,7 @@ async fn stand(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Er
         Standing::Unknown => return Ok(()),
         Standing::Is(state, reason) => StatusChange {
             reason,
+            due: meanwhile(inner, &run, state),
             ..StatusChange::new(state, run.version)
         },
     };
@@ -92,6 +97,15 @@ async fn stand(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Er
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// A component that fails again and again must not keep the others from being looked at.
+fn meanwhile(inner: &Inner, run: &Reconciliation, state: ClusterState) -> Due {
+    if state != ClusterState::Degraded {
+        return Due::Keep;
+    }
+    let next = phase::next_check(run.id.cluster(), inner.settings.check_interval, inner.clock.now());
+    Due::At(next, DueReason::Periodic)
 }
 
 /// Ends a reconciliation whose operations have all ended.
@@ -119,13 +133,17 @@ async fn end(
         retry: pause::after(now, pause::backoff(&inner.settings, failures, pause::jitter())),
         periodic: phase::next_check(&cluster.id, inner.settings.check_interval, now),
     };
-    let finish = decide(&Ended {
+    let mut finish = decide(&Ended {
         run: &run,
         operations: &operations,
         failures,
         settings: &inner.settings,
         timing,
     });
+    // A check that was due meanwhile has no say in what follows; what a person asked for since has.
+    if matches!(cluster.status.due, Some((_, DueReason::Periodic))) {
+        finish.status.stamp = Some(cluster.status.stamp);
+    }
     let (ended, state, reason) = (finish.state, finish.status.state, finish.status.reason.clone());
     let recorded = match inner.store.finish_reconciliation(id, finish).await {
         Ok(recorded) => recorded,

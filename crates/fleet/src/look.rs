@@ -17,7 +17,7 @@ use evenkeel_core::{
 };
 use evenkeel_inventory::{
     self as inventory, CheckNote, Cluster, Configuration, Due, DueCluster, FailureCount, Finish,
-    NewReconciliation, Reconciliation, Recorded, StatusChange,
+    NewReconciliation, Operation, Reconciliation, Recorded, StatusChange,
 };
 use evenkeel_telemetry::CancellationToken;
 use jiff::Timestamp;
@@ -69,6 +69,7 @@ pub(crate) async fn look(inner: &Inner, due: DueCluster) -> Result<(), inventory
         configuration => configuration?,
     };
     if look.is_being_done(&configuration) {
+        // One that fails meanwhile makes the cluster due again.
         return look.leave_until(Due::Never).await;
     }
     look.at_configuration(configuration).await
@@ -81,6 +82,8 @@ struct Running {
     busy: BTreeSet<ComponentName>,
     /// Whether one of them waits for its next try.
     retrying: bool,
+    /// Whether one of them has failed already and none is at its first try: it may go on like this for long.
+    stuck: bool,
 }
 
 impl Running {
@@ -94,7 +97,14 @@ impl Running {
             .items
             .iter()
             .filter(|operation| operation.finished_at.is_none());
+        let failed_before = |operation: &Operation| {
+            operation.state.kind() == OperationStateKind::Retrying || operation.attempt > 1
+        };
+        let first_try = |operation: &Operation| {
+            operation.state.kind() == OperationStateKind::Running && operation.attempt <= 1
+        };
         Ok(Some(Self {
+            stuck: open.clone().any(failed_before) && !open.clone().any(first_try),
             busy: open
                 .clone()
                 .map(|operation| operation.component.clone())
@@ -120,13 +130,26 @@ impl Look<'_> {
         self.inner.clock.now()
     }
 
-    /// Whether a reconciliation for this very configuration runs already. One that waits for its next try is begun anew
-    /// when a person asks for it.
+    /// Whether a reconciliation for this very configuration runs already, and is to be left to it. One that waits for
+    /// its next try is begun anew when a person asks for it; one that is stuck is looked past at the usual times.
     fn is_being_done(&self, configuration: &Configuration) -> bool {
         self.running.as_ref().is_some_and(|running| {
             let asked_for = running.retrying && self.due.reason == DueReason::Change;
-            running.run.version == configuration.version && !asked_for
+            let passed_by = running.stuck && self.due.reason != DueReason::Change;
+            running.run.version == configuration.version && !asked_for && !passed_by
         })
+    }
+
+    /// Whether all that differs is in the hands of the reconciliation that runs for this very configuration.
+    fn is_in_good_hands(&self, version: ConfigurationVersion, planned: &Planned) -> bool {
+        self.due.reason != DueReason::Change
+            && self.running.as_ref().is_some_and(|running| {
+                let operations = &planned.operations;
+                running.run.version == version
+                    && operations
+                        .iter()
+                        .all(|operation| running.busy.contains(&operation.component))
+            })
     }
 
     /// Changes nothing but when the cluster is due.
@@ -151,6 +174,10 @@ impl Look<'_> {
             Err(Trouble::Inventory(error)) if error.is_transient() => Err(error),
             Err(trouble) => self.cannot(version, trouble).await,
             Ok(findings) => match findings.into_plan(&configuration)? {
+                Ok(planned) if self.is_in_good_hands(version, &planned) => {
+                    tracing::debug!("left to the reconciliation that runs");
+                    self.note().await
+                }
                 Ok(planned) => self.begin(version, planned).await,
                 Err(unready) => self.is_steady(version, unready).await,
             },
@@ -178,7 +205,7 @@ impl Look<'_> {
                 && self.running.is_none();
             if known {
                 tracing::debug!("nothing to do");
-                return self.note(now, next).await;
+                return self.note().await;
             }
             let change = StatusChange {
                 due: Due::At(next, DueReason::Periodic),
@@ -201,7 +228,9 @@ impl Look<'_> {
     }
 
     /// Notes that all is as it was; together with other clusters' notes.
-    async fn note(&self, checked_at: Timestamp, next_due_at: Timestamp) -> Result<(), inventory::Error> {
+    async fn note(&self) -> Result<(), inventory::Error> {
+        let checked_at = self.now();
+        let next_due_at = phase::next_check(&self.cluster.id, self.inner.settings.check_interval, checked_at);
         let note = CheckNote {
             cluster: self.cluster.id.clone(),
             stamp: self.due.stamp,

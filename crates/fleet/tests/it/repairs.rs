@@ -6,7 +6,7 @@ use evenkeel_api::ClusterStatus;
 use evenkeel_core::{ClusterState, ReconciliationState, Strategy};
 use serde_json::json;
 
-use crate::world::{World, component, name, operations, settings};
+use crate::world::{World, component, name, operations, settings, values, with};
 
 async fn repairing() -> World {
     let mut settings = settings();
@@ -116,4 +116,53 @@ async fn a_person_can_ask_for_a_look() {
     };
     world.until("blue", "repaired", again).await;
     assert_eq!(world.text("blue", "map").as_deref(), Some("first"));
+}
+
+#[tokio::test]
+async fn one_that_keeps_failing_keeps_nobody_else_from_being_healed() {
+    let mut settings = settings();
+    settings.check_interval = Duration::from_millis(200);
+    let world = World::with(settings).await;
+    world.deployment_chart("web");
+    world.map_chart("map");
+    let stuck = values(component("stuck", "web"), json!({"behaviour": "stuck"}));
+    let stuck = with(stuck, json!({"timeout": "200ms"}));
+    world.put("blue", json!([stuck, component("map", "map")])).await;
+
+    // Checks that find nothing else leave the run to its tries.
+    let first = world.newest_tries("blue", 3).await;
+    let before = world.status("blue").await;
+    assert_eq!(before.reconciliation.as_ref(), Some(&first));
+    assert_eq!(world.runs("blue").await, 1);
+
+    world
+        .cluster("blue")
+        .delete("v1", "ConfigMap", "apps", "map")
+        .unwrap();
+    evenkeel_testkit::eventually("the map is back", async || {
+        world.text("blue", "map").ok_or("not there")
+    })
+    .await;
+    // What is healed is left alone, and the other one tried on.
+    world.newest_tries("blue", 3).await;
+    assert_eq!(world.runs("blue").await, 2);
+    assert_eq!(world.status("blue").await.state, ClusterState::Degraded);
+}
+
+#[tokio::test]
+async fn one_that_was_given_up_is_not_taken_up_by_a_check() {
+    let mut settings = settings();
+    settings.check_interval = Duration::from_millis(200);
+    settings.deadline = Duration::from_secs(1);
+    settings.failures_max = 1;
+    let world = World::with(settings).await;
+    world.deployment_chart("web");
+    let stuck = values(component("stuck", "web"), json!({"behaviour": "stuck"}));
+    world
+        .put("blue", json!([with(stuck, json!({"timeout": "200ms"}))]))
+        .await;
+    let failed = |status: &ClusterStatus| status.state == ClusterState::Failed;
+    let status = world.until("blue", "given up", failed).await;
+    assert_eq!(status.next_due, None, "{status:?}");
+    assert_eq!(world.runs("blue").await, 1);
 }

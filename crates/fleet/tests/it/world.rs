@@ -312,6 +312,23 @@ impl World {
         self.fleet().reconciliation(&runs[0].id).await.unwrap()
     }
 
+    /// Waits until an operation of the newest run has been tried that often.
+    pub(crate) async fn newest_tries(&self, cluster: &str, tries: u32) -> evenkeel_core::ReconciliationId {
+        evenkeel_testkit::eventually("another try", async || {
+            let runs = self.fleet().reconciliations(&name(cluster)).await.unwrap();
+            let Some(newest) = runs.first() else {
+                return Err(Vec::new());
+            };
+            let operations = self.fleet().reconciliation(&newest.id).await.unwrap().operations;
+            if operations.iter().any(|operation| operation.attempts >= tries) {
+                Ok(newest.id.clone())
+            } else {
+                Err(operations)
+            }
+        })
+        .await
+    }
+
     pub(crate) async fn runs(&self, cluster: &str) -> usize {
         self.fleet().reconciliations(&name(cluster)).await.unwrap().len()
     }

@@ -126,6 +126,12 @@ fn a_failure_touches_only_what_depends_on_it() {
         .exits(0)
         .prints(&["west"]);
 
+    // What works is kept as it should be all the while.
+    west.kubectl(&["-n", &apps, "delete", "configmap", "fine"]);
+    west.until(&format!("{apps}/configmap/fine"), |found| {
+        found["data"]["greeting"] == "hello"
+    });
+
     // Mended charts are taken up by the next try; nobody has to say so.
     let components: Vec<_> = whole["components"]
         .as_array()
