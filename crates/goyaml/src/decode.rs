@@ -1,5 +1,7 @@
 //! From nodes to values: `decode.go` of `go.yaml.in/yaml` v2.4.4 and the conversion to JSON of `sigs.k8s.io/yaml` v1.6.0.
 
+use std::collections::BTreeMap;
+
 use crate::document::{Document, NodeId, NodeKind};
 use crate::number;
 use crate::resolve::{Dialect, Resolved, Tagged, resolve, resolve_tagged};
@@ -46,7 +48,7 @@ pub(crate) fn decode(document: &Document<'_>, numbers: Numbers) -> Result<Value,
         open_aliases: Vec::new(),
         decoded: 0,
         aliased: 0,
-        unconvertible: None,
+        unconvertible: Vec::new(),
         non_finite: false,
     };
     // Go counts the document as a node of its own.
@@ -56,7 +58,7 @@ pub(crate) fn decode(document: &Document<'_>, numbers: Numbers) -> Result<Value,
     } else {
         decoder.value(0, 0)?
     };
-    if let Some(error) = decoder.unconvertible {
+    if let Some(error) = decoder.unconvertible.into_iter().next() {
         return Err(error);
     }
     if decoder.non_finite {
@@ -85,9 +87,18 @@ struct Decoder<'d, 'a> {
     open_aliases: Vec<NodeId>,
     decoded: u32,
     aliased: u32,
-    /// A sound YAML document that has no form in JSON; errors of the YAML itself come first.
-    unconvertible: Option<Error>,
+    /// Why a sound YAML document has no form in JSON; errors of the YAML itself come first. A mapping keeps those of
+    /// its values with them until it is whole: what a later key replaces is never converted.
+    unconvertible: Vec<Error>,
     non_finite: bool,
+}
+
+/// An entry of a mapping, before later ones of the same key replace it.
+struct Entry {
+    /// None where the key has no form in JSON.
+    name: Option<String>,
+    value: Value,
+    unconvertible: Vec<Error>,
 }
 
 impl Decoder<'_, '_> {
@@ -124,10 +135,29 @@ impl Decoder<'_, '_> {
             NodeKind::Mapping => {
                 let mut entries = Vec::new();
                 self.mapping(id, &mut entries, nested(depth)?)?;
-                // Of equal keys the last wins, as in Go's map.
-                Ok(Value::Map(entries.into_iter().collect::<Map>()))
+                Ok(Value::Map(self.last_of_each(entries)))
             }
         }
+    }
+
+    /// Of equal keys the last wins, as in Go's map.
+    fn last_of_each(&mut self, entries: Vec<Entry>) -> Map {
+        if entries.iter().all(|entry| entry.unconvertible.is_empty()) {
+            let named = |entry: Entry| entry.name.map(|name| (name, entry.value));
+            return entries.into_iter().filter_map(named).collect();
+        }
+        let mut last: BTreeMap<Option<String>, (Value, Vec<Error>)> = BTreeMap::new();
+        for entry in entries {
+            last.insert(entry.name, (entry.value, entry.unconvertible));
+        }
+        let mut map = Map::new();
+        for (name, (value, unconvertible)) in last {
+            self.unconvertible.extend(unconvertible);
+            if let Some(name) = name {
+                map.insert(name, value);
+            }
+        }
+        map
     }
 
     fn open_alias(&mut self, id: NodeId, name: &str) -> Result<(), Error> {
@@ -150,7 +180,7 @@ impl Decoder<'_, '_> {
         Ok(Value::List(items))
     }
 
-    fn mapping(&mut self, id: NodeId, entries: &mut Vec<(String, Value)>, depth: usize) -> Result<(), Error> {
+    fn mapping(&mut self, id: NodeId, entries: &mut Vec<Entry>, depth: usize) -> Result<(), Error> {
         let document = self.document;
         let mut children = document.children(id);
         while let (Some(key), Some(value)) = (children.next(), children.next()) {
@@ -158,11 +188,14 @@ impl Decoder<'_, '_> {
                 self.merge(value, entries, depth)?;
                 continue;
             }
+            let outside = std::mem::take(&mut self.unconvertible);
             let name = self.key(key, value, depth)?;
-            let decoded = self.value(value, depth)?;
-            if let Some(name) = name {
-                entries.push((name, decoded));
-            }
+            let value = self.value(value, depth)?;
+            entries.push(Entry {
+                name,
+                value,
+                unconvertible: std::mem::replace(&mut self.unconvertible, outside),
+            });
         }
         Ok(())
     }
@@ -175,7 +208,7 @@ impl Decoder<'_, '_> {
         )
     }
 
-    fn merge(&mut self, id: NodeId, entries: &mut Vec<(String, Value)>, depth: usize) -> Result<(), Error> {
+    fn merge(&mut self, id: NodeId, entries: &mut Vec<Entry>, depth: usize) -> Result<(), Error> {
         let document = self.document;
         match document.get(id).map(|node| &node.kind) {
             Some(NodeKind::Sequence) => {
@@ -190,12 +223,7 @@ impl Decoder<'_, '_> {
         }
     }
 
-    fn merge_one(
-        &mut self,
-        id: NodeId,
-        entries: &mut Vec<(String, Value)>,
-        depth: usize,
-    ) -> Result<(), Error> {
+    fn merge_one(&mut self, id: NodeId, entries: &mut Vec<Entry>, depth: usize) -> Result<(), Error> {
         let document = self.document;
         let kind = |id| document.get(id).map(|node| &node.kind);
         match kind(id) {
@@ -335,12 +363,10 @@ impl Decoder<'_, '_> {
                 } else {
                     "%!s(<nil>), key: <nil>".to_owned()
                 };
-                if self.unconvertible.is_none() {
-                    let value = go_syntax::node(document, value);
-                    self.unconvertible = Some(Error::conversion(format!(
-                        "unsupported map key of type: {key}, value: {value}"
-                    )));
-                }
+                let value = go_syntax::node(document, value);
+                self.unconvertible.push(Error::conversion(format!(
+                    "unsupported map key of type: {key}, value: {value}"
+                )));
                 None
             }
         })

@@ -148,7 +148,8 @@ impl Emitter {
                 let _ = write!(out, "{u}");
             }),
             Value::Float(f) => return self.float(*f),
-            Value::String(s) => return self.string(s, context),
+            Value::Timestamp(moment) if self.dialect == Dialect::V3 => self.word(moment),
+            Value::String(s) | Value::Timestamp(s) => return self.string(s, context),
             Value::List(items) if items.is_empty() => self.word("[]"),
             Value::Map(map) if map.is_empty() => self.word("{}"),
             Value::List(_) | Value::Map(_) if depth >= MAX_DEPTH => return Err(Detour),

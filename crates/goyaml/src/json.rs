@@ -51,7 +51,9 @@ impl Writer {
             Value::Uint(u) => self.display(u),
             Value::Float(f) if f.is_finite() => number::push_json(&mut self.out, *f),
             Value::Float(f) => return Err(Error::unsupported_float(*f)),
-            Value::String(s) => push_string(&mut self.out, s, self.style != JsonStyle::Raw),
+            Value::String(s) | Value::Timestamp(s) => {
+                push_string(&mut self.out, s, self.style != JsonStyle::Raw)
+            }
             Value::List(items) if items.is_empty() => self.out.push_str("[]"),
             Value::List(items) => {
                 self.out.push('[');

@@ -22,6 +22,9 @@ pub enum Value {
     Float(f64),
     /// Text.
     String(String),
+    /// A moment as RFC 3339 writes it. No text is read into one; go-yaml v3 writes it without quotes, everything else
+    /// takes it for a text.
+    Timestamp(String),
     /// A sequence.
     List(Vec<Value>),
     /// A mapping.
@@ -75,7 +78,7 @@ impl TryFrom<Value> for serde_json::Value {
                 Some(n) => serde_json::Value::Number(n),
                 None => return Err(Error::unsupported_float(f)),
             },
-            Value::String(s) => serde_json::Value::String(s),
+            Value::String(s) | Value::Timestamp(s) => serde_json::Value::String(s),
             Value::List(items) => serde_json::Value::Array(
                 items
                     .into_iter()

@@ -55,7 +55,7 @@ fn push_at(out: &mut String, document: &Document<'_>, id: NodeId, nested: bool, 
                 entries.retain(|(known, _)| *known != name);
                 entries.push((name, value));
             }
-            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.sort_by(|(a, _), (b, _)| key_order(a).cmp(&key_order(b)).then_with(|| a.cmp(b)));
             out.push_str("map[interface {}]interface {}{");
             for (i, (name, value)) in entries.iter().enumerate() {
                 if i > 0 {
@@ -67,6 +67,25 @@ fn push_at(out: &mut String, document: &Document<'_>, id: NodeId, nested: bool, 
             }
             out.push('}');
         }
+    }
+}
+
+/// Where Go's `fmt` puts a printed key: nil first, then type by type, as the types happen to lie in Helm's binary.
+fn key_order(name: &str) -> (u8, i128) {
+    let number = |name: &str| name.parse().unwrap_or(0);
+    match name.as_bytes().first() {
+        _ if name == "interface {}(nil)" => (0, 0),
+        Some(b'"') => (1, 0),
+        _ if name.starts_with("0x") => (2, 0),
+        _ if name == "false" || name == "true" => (5, 0),
+        Some(b'-' | b'0'..=b'9') if name.contains(['.', 'e']) => {
+            // The bits of floats, turned so that they are in the order of the numbers.
+            let bits = name.parse::<f64>().unwrap_or(0.0).to_bits().cast_signed();
+            let turned = if bits < 0 { bits ^ i64::MAX } else { bits };
+            (4, i128::from(turned))
+        }
+        Some(b'-' | b'0'..=b'9') => (3, number(name)),
+        _ => (6, 0),
     }
 }
 

@@ -154,3 +154,30 @@ fn each_invalid_byte_is_one_replacement() {
     );
     assert_eq!(replace_invalid_utf8("é".as_bytes()), "é");
 }
+
+/// What a later key replaces is never converted, so that it has no form in JSON does not matter.
+#[test]
+fn a_replaced_value_may_be_unconvertible() {
+    let read = |text: &str| from_yaml(text.as_bytes(), Numbers::Float64);
+    let expected = read("c: 1").unwrap();
+    assert_eq!(read("c: {~: 1}\nc: 1"), Ok(expected.clone()));
+    assert_eq!(read("<<: {c: {~: 1}}\nc: 1"), Ok(expected));
+    let problem = |text: &str| read(text).unwrap_err().to_string();
+    assert!(problem("c: 1\nc: {~: 1}").contains("unsupported map key of type: %!s(<nil>)"));
+    assert!(problem("a: {~: 1}\nc: 1\nc: 2").contains("unsupported map key of type: %!s(<nil>)"));
+    // The YAML itself must be sound even there.
+    assert!(problem("c: {[x]: 1}\nc: 1").contains("invalid map key: []interface {}{\"x\"}"));
+}
+
+/// Keys of a map that is a key are printed in the order of Go's `fmt`.
+#[test]
+fn keys_of_a_key_are_in_order() {
+    let text = "? {true: 1, 2: 2, a: 3, 1.5: 4, ~: 5, 18446744073709551615: 6, -1: 7, b: 8, 0.5: 9, false: 0, 10: 1, 9: 1}\n: 1\n";
+    assert_eq!(
+        from_yaml(text.as_bytes(), Numbers::Float64)
+            .unwrap_err()
+            .message(),
+        "invalid map key: map[interface {}]interface {}{interface {}(nil):5, \"a\":3, \"b\":8, 0xffffffffffffffff:6, -1:7, \
+         2:2, 9:1, 10:1, 0.5:9, 1.5:4, false:0, true:1}"
+    );
+}
