@@ -5,7 +5,7 @@ mod escape;
 mod index;
 
 use crate::Error;
-use crate::exec::{Executor, Operand, printable};
+use crate::exec::{Executor, Operand, printable_copy};
 use crate::fmt::{sprint, sprintf, sprintln};
 use crate::function::{Body, BuiltinFn, Native};
 use crate::value::{Returns, Signature, Type, Value};
@@ -104,7 +104,7 @@ fn text_of(executor: &Executor, args: &[Operand]) -> Result<Vec<u8>, Error> {
         .iter()
         .map(|arg| match &arg.value {
             Value::Nil => Value::from("<no value>"),
-            value => printable(value),
+            value => printable_copy(value),
         })
         .collect();
     sprint(&args, executor.limits()).map_err(Error::limit)

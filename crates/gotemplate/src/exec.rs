@@ -4,7 +4,7 @@ mod call;
 mod eval;
 mod walk;
 
-pub(crate) use walk::printable;
+pub(crate) use walk::printable_copy;
 
 use std::rc::Rc;
 

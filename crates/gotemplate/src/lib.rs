@@ -32,7 +32,7 @@ pub use error::{Cause, Error, Frame, ParseError};
 pub use exec::Executor;
 pub use function::{Closure, FuncMap, NativeFn};
 pub use keys::{Curve, KeyAlgorithm, KeyError, KeyMaker, PrivateKey};
-pub use sprig::{is_version, version_satisfies};
+pub use sprig::{VersionConstraint, compare_versions, is_version, url_scheme, version_satisfies};
 pub use syntax::{Parsed, Tree, parse};
 pub use template_set::TemplateSet;
 pub use value::{

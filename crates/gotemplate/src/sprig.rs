@@ -28,9 +28,11 @@ mod toml;
 mod urls;
 
 pub(crate) use certificates::private_key_from_pkcs8;
+pub(crate) use dates::TIME_TYPE;
 pub(crate) use encoding::base64_text;
 pub(crate) use regex::RegexCache;
-pub use semver::{is_version, version_satisfies};
+pub use semver::{VersionConstraint, compare_versions, is_version, version_satisfies};
+pub use urls::url_scheme;
 
 use crate::function::Native;
 

@@ -236,7 +236,11 @@ pub(crate) fn unquote(text: &[u8]) -> Option<Vec<u8>> {
                     .position(|byte| matches!(byte, b'\\' | b'"'))
                     .unwrap_or(rest.len());
                 let (head, tail) = rest.split_at(plain);
-                out.extend_from_slice(head);
+                match std::str::from_utf8(head) {
+                    Ok(_) => out.extend_from_slice(head),
+                    // Go reads rune by rune, and what is none becomes U+FFFD.
+                    Err(_) => crate::unicode::runes(head).for_each(|(c, _)| Unit::Char(c).push_to(&mut out)),
+                }
                 if tail.is_empty() {
                     break;
                 }

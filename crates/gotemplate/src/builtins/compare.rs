@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::Error;
 use crate::exec::{Executor, Operand};
 use crate::fmt::sprintf;
-use crate::value::Value;
+use crate::value::{Kind, Value};
 
 const BAD_TYPE: &str = "invalid type for comparison";
 
@@ -19,6 +19,14 @@ enum Basic {
     Float,
     Str,
     Uint,
+}
+
+/// The number inside a named type such as `time.Duration`, which Go compares like any other.
+pub(super) fn underlying(value: &Value) -> Option<Value> {
+    match value {
+        Value::Object(object) if matches!(object.kind(), Kind::Int | Kind::Int64) => object.data(),
+        _ => None,
+    }
 }
 
 fn basic(value: &Value) -> Basic {
@@ -58,7 +66,9 @@ fn show(executor: &Executor, format: &str, value: &Value) -> Result<String, Erro
 }
 
 fn equal(executor: &Executor, a: &Value, b: &Value) -> Result<bool, Error> {
-    Ok(match (a, b) {
+    let (inner_a, inner_b) = (underlying(a), underlying(b));
+    let (plain_a, plain_b) = (inner_a.as_ref().unwrap_or(a), inner_b.as_ref().unwrap_or(b));
+    Ok(match (plain_a, plain_b) {
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Int(_, a), Value::Int(_, b)) => a == b,
         (Value::Uint(_, a), Value::Uint(_, b)) => a == b,
@@ -68,7 +78,7 @@ fn equal(executor: &Executor, a: &Value, b: &Value) -> Result<bool, Error> {
         (Value::Float(a), Value::Float(b)) => a == b,
         (Value::Complex(ar, ai), Value::Complex(br, bi)) => ar == br && ai == bi,
         (Value::Str(a), Value::Str(b)) => a == b,
-        _ if basic(a) != basic(b) => {
+        _ if basic(plain_a) != basic(plain_b) => {
             if !a.is_nil() && !b.is_nil() {
                 return Err(incompatible(a, b));
             }
@@ -102,17 +112,19 @@ fn equal(executor: &Executor, a: &Value, b: &Value) -> Result<bool, Error> {
 }
 
 fn less(a: &Value, b: &Value) -> Result<bool, Error> {
-    if basic(a) == Basic::Invalid || basic(b) == Basic::Invalid {
+    let (inner_a, inner_b) = (underlying(a), underlying(b));
+    let (plain_a, plain_b) = (inner_a.as_ref().unwrap_or(a), inner_b.as_ref().unwrap_or(b));
+    if basic(plain_a) == Basic::Invalid || basic(plain_b) == Basic::Invalid {
         return Err(Error::message(BAD_TYPE));
     }
-    Ok(match (a, b) {
+    Ok(match (plain_a, plain_b) {
         (Value::Int(_, a), Value::Int(_, b)) => a < b,
         (Value::Uint(_, a), Value::Uint(_, b)) => a < b,
         (Value::Int(_, a), Value::Uint(_, b)) => u64::try_from(*a).map_or(true, |a| a < *b),
         (Value::Uint(_, a), Value::Int(_, b)) => u64::try_from(*b).is_ok_and(|b| *a < b),
         (Value::Float(a), Value::Float(b)) => a.partial_cmp(b) == Some(Ordering::Less),
         (Value::Str(a), Value::Str(b)) => a < b,
-        _ if basic(a) != basic(b) => return Err(incompatible(a, b)),
+        _ if basic(plain_a) != basic(plain_b) => return Err(incompatible(a, b)),
         _ => return Err(Error::message(BAD_TYPE)),
     })
 }

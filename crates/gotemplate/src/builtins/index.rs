@@ -1,11 +1,15 @@
 //! `index`, `slice` and `len`.
 
+use super::compare::underlying;
 use crate::Error;
 use crate::exec::{Executor, Operand};
 use crate::value::{List, Str, Type, UintKind, Value};
 
 /// An index as a position up to `limit`.
 fn position(index: &Value, limit: usize) -> Result<usize, Error> {
+    if let Some(number) = underlying(index) {
+        return position(&number, limit);
+    }
     let out_of_range = |shown: String| Error::message(format!("index out of range: {shown}"));
     let position = match index {
         Value::Int(_, int) => usize::try_from(*int).map_err(|_| out_of_range(int.to_string()))?,
@@ -79,10 +83,11 @@ pub(super) fn index(_: &mut Executor, args: &[Operand]) -> Result<Operand, Error
                 let value = map.get(key).unwrap_or_else(|| Value::zero(elem));
                 Operand::element(value, elem)
             }
+            // Go looks behind pointers first.
             other => {
                 return Err(Error::message(format!(
                     "can't index item of type {}",
-                    other.type_name()
+                    other.type_name().trim_start_matches('*')
                 )));
             }
         };
@@ -153,6 +158,10 @@ pub(super) fn len(_: &mut Executor, args: &[Operand]) -> Result<Operand, Error> 
     match item.value.len() {
         Some(length) => Ok(Operand::concrete(Value::int(length as i64))),
         None if item.value.is_nil() => Err(Error::message("len of nil pointer")),
-        None => Err(Error::message(format!("len of type {}", item.value.type_name()))),
+        // Go looks behind pointers first.
+        None => {
+            let name = item.value.type_name().trim_start_matches('*');
+            Err(Error::message(format!("len of type {name}")))
+        }
     }
 }

@@ -73,10 +73,12 @@ impl<'t> State<'_, 't> {
         }
         let mut values = self.executor.take_args();
         for (index, arg) in args.iter().enumerate() {
-            values.push(self.arg(dot, signature.param(index), arg)?.value);
+            values.push(copied(self.arg(dot, signature.param(index), arg)?.value));
         }
         if let Some(last) = last {
-            values.push(self.validate(last.clone(), signature.param(values.len()))?.value);
+            values.push(copied(
+                self.validate(last.clone(), signature.param(values.len()))?.value,
+            ));
         }
         let result = match called {
             Called::Native(native) => match native.body {
@@ -150,6 +152,57 @@ impl<'t> State<'_, 't> {
             Some(last) => self.validate(last.clone(), Type::Reflect),
             None => Ok(value),
         }
+    }
+}
+
+/// An argument of a function is a copy, and a copy of a struct has no methods of a pointer to it.
+fn copied(value: Value) -> Value {
+    match &value {
+        Value::Object(object) if object.string().is_none() && object.string_in_place().is_some() => {
+            Value::object(Copied(Rc::clone(object)))
+        }
+        _ => value,
+    }
+}
+
+/// The copy of a struct: all of it but [`Object::string_in_place`].
+struct Copied(Rc<dyn Object>);
+
+impl Object for Copied {
+    fn type_name(&self) -> &'static str {
+        self.0.type_name()
+    }
+
+    fn kind(&self) -> crate::Kind {
+        self.0.kind()
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        self.0.fields()
+    }
+
+    fn json_fields(&self) -> Vec<(&'static str, Value)> {
+        self.0.json_fields()
+    }
+
+    fn printed_fields(&self) -> Vec<(&'static str, Value)> {
+        self.0.printed_fields()
+    }
+
+    fn data(&self) -> Option<Value> {
+        self.0.data()
+    }
+
+    fn deep_copy(&self) -> Option<Value> {
+        self.0.deep_copy().map(copied)
+    }
+
+    fn equals(&self, other: &dyn Object) -> bool {
+        self.0.equals(other)
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self.0.as_any()
     }
 }
 

@@ -362,15 +362,26 @@ impl<'x, 't> State<'x, 't> {
     }
 }
 
-/// What Go prints of a value: a pointer to a struct without `String` method prints as the struct.
+/// What Go prints of a value: one with a `String` method, of its own or of a pointer to it, as that says; a pointer to
+/// a struct without one as the struct.
 pub(crate) fn printable(value: &Value) -> Value {
     if let Value::Object(object) = value
-        && object.kind() == Kind::Ptr
         && object.string().is_none()
+        && let Some(text) = object.string_in_place()
     {
-        return Value::object(Pointee(std::rc::Rc::clone(object)));
+        return Value::Str(text);
     }
-    value.clone()
+    printable_copy(value)
+}
+
+/// The same of an argument, which is a copy: it has no methods of a pointer to it.
+pub(crate) fn printable_copy(value: &Value) -> Value {
+    match value {
+        Value::Object(object) if object.string().is_none() && object.kind() == Kind::Ptr => {
+            Value::object(Pointee(std::rc::Rc::clone(object)))
+        }
+        _ => value.clone(),
+    }
 }
 
 /// The struct behind a pointer.
@@ -387,6 +398,10 @@ impl crate::Object for Pointee {
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
         self.0.fields()
+    }
+
+    fn printed_fields(&self) -> Vec<(&'static str, Value)> {
+        self.0.printed_fields()
     }
 
     fn equals(&self, other: &dyn crate::Object) -> bool {

@@ -306,9 +306,14 @@ impl<'l> Printer<'l> {
             self.string(text.as_bytes(), verb, value);
             return;
         }
-        if let (true, Kind::Int | Kind::Int64, Some(Value::Int(_, int))) =
-            (self.flags.sharp_v, object.kind(), object.data())
+        if !self.erroring
+            && self.flags.sharp_v
+            && let Some(text) = object.go_string()
         {
+            self.pad(text.as_bytes());
+            return;
+        }
+        if let (Kind::Int | Kind::Int64, Some(Value::Int(_, int))) = (object.kind(), object.data()) {
             self.integer(int as u64, true, verb, value);
             return;
         }
@@ -324,7 +329,7 @@ impl<'l> Printer<'l> {
             self.put(object.type_name().trim_start_matches('*'));
         }
         self.put("{");
-        for (index, (name, field)) in object.fields().iter().enumerate() {
+        for (index, (name, field)) in object.printed_fields().iter().enumerate() {
             if index > 0 {
                 self.put(if sharp_v { ", " } else { " " });
             }

@@ -280,17 +280,24 @@ fn upper_word(source: &[u8], first: usize, c: char) -> usize {
     first
 }
 
-fn push_lower(out: &mut String, kind: Word, word: &[u8], connector: char) {
+fn push_lower(out: &mut Vec<u8>, kind: Word, word: &[u8], connector: char) {
     if !matches!(kind, Word::Upper | Word::Connector) {
-        out.extend(runes(word).map(|(c, _)| c));
+        // As it is, invalid UTF-8 and all.
+        out.extend_from_slice(word);
         return;
     }
-    out.extend(runes(word).map(|(c, _)| if is_connector(c) { connector } else { to_lower(c) }));
+    for (c, _) in runes(word) {
+        push(out, if is_connector(c) { connector } else { to_lower(c) });
+    }
+}
+
+fn push(out: &mut Vec<u8>, c: char) {
+    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
 /// xstrings' ToSnakeCase and ToKebabCase.
-fn separated(source: &[u8], connector: char) -> String {
-    let mut out = String::with_capacity(source.len() + 8);
+fn separated(source: &[u8], connector: char) -> Vec<u8> {
+    let mut out = Vec::with_capacity(source.len() + 8);
     let (mut kind, mut word, mut rest) = next_word(source);
     while !rest.is_empty() {
         if kind != Word::Connector {
@@ -305,7 +312,7 @@ fn separated(source: &[u8], connector: char) -> String {
                     (kind, word, rest) = next_word(rest);
                 }
                 if !matches!(kind, Word::Invalid | Word::Punct | Word::Connector) {
-                    out.push(connector);
+                    push(&mut out, connector);
                 }
             }
             Word::Connector => push_lower(&mut out, before, last, connector),
@@ -313,7 +320,7 @@ fn separated(source: &[u8], connector: char) -> String {
             _ => {
                 if kind != Word::Number {
                     if !matches!(kind, Word::Connector | Word::Punct) {
-                        out.push(connector);
+                        push(&mut out, connector);
                     }
                     continue;
                 }
@@ -326,19 +333,19 @@ fn separated(source: &[u8], connector: char) -> String {
                 if kind != Word::Alphabet {
                     push_lower(&mut out, Word::Number, number, connector);
                     if !matches!(kind, Word::Connector | Word::Punct) {
-                        out.push(connector);
+                        push(&mut out, connector);
                     }
                     continue;
                 }
                 // "HTTP2xx": small letters follow, so the number begins a word.
-                out.push(connector);
+                push(&mut out, connector);
                 push_lower(&mut out, Word::Number, number, connector);
                 while matches!(kind, Word::Alphabet | Word::Number) {
                     push_lower(&mut out, kind, word, connector);
                     (kind, word, rest) = next_word(rest);
                 }
                 if !matches!(kind, Word::Invalid | Word::Connector | Word::Punct) {
-                    out.push(connector);
+                    push(&mut out, connector);
                 }
             }
         }

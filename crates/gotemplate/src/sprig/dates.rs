@@ -14,7 +14,9 @@ use crate::function::{Native, NativeFn};
 use crate::strconv::{parse_float, parse_int};
 use crate::value::{Object, Type, Value};
 
-const TIME: Type = Type::Object("time.Time");
+/// Go's name of the type of moments.
+pub(crate) const TIME_TYPE: &str = "time.Time";
+const TIME: Type = Type::Object(TIME_TYPE);
 
 pub(super) static TABLE: &[Native] = &[
     Native::concrete("now", &[], false, now),
@@ -61,7 +63,7 @@ fn current(executor: &mut Executor) -> Time {
 }
 
 fn local(executor: &Executor) -> Zone {
-    Zone::load(executor.zone()).unwrap_or(Zone::Utc)
+    Zone::Local(Box::new(Zone::load(executor.zone()).unwrap_or(Zone::Utc)))
 }
 
 /// A zone by its name; an unknown one is UTC.
@@ -316,13 +318,51 @@ fn same<T: 'static + PartialEq>(value: &T, other: &dyn Object) -> bool {
         .is_some_and(|other| value == other)
 }
 
-/// A date or time of a TOML document; what is no full date stays a text.
-pub(super) fn from_toml(source: &str) -> Value {
-    let layouts: [&[u8]; 3] = [b"2006-01-02T15:04:05Z07:00", b"2006-01-02T15:04:05", HTML];
-    let parsed = layouts
-        .iter()
-        .find_map(|layout| layout::parse(layout, source.as_bytes(), &Zone::Utc).ok());
-    parsed.map_or_else(|| Value::from(source), Value::object)
+/// Dates and times of TOML that name no zone: how they are written, and what the library calls the zone that they get,
+/// which is as far from UTC as this place is now.
+const ZONELESS: [(&[u8], &str); 3] = [
+    (b"2006-01-02T15:04:05.999999999", "datetime-local"),
+    (HTML, "date-local"),
+    (b"15:04:05.999999999", "time-local"),
+];
+/// How a moment is written in TOML.
+const MOMENT: &[u8] = b"2006-01-02T15:04:05.999999999Z07:00";
+
+/// A date or time of a TOML document.
+pub(super) fn from_toml(executor: &mut Executor, source: &str) -> Value {
+    let source = source.as_bytes();
+    if let Ok(time) = layout::parse(MOMENT, source, &local(executor)) {
+        return Value::object(time);
+    }
+    let mut offset = None;
+    for (layout, name) in ZONELESS {
+        let zone = Zone::Fixed {
+            name: name.to_owned(),
+            offset: *offset.get_or_insert_with(|| offset_now(executor)),
+        };
+        if let Ok(time) = layout::parse(layout, source, &zone) {
+            return Value::object(time);
+        }
+    }
+    Value::from(String::from_utf8_lossy(source).into_owned())
+}
+
+/// How far this place is from UTC now, in seconds. Where that does not depend on the day, the render is not marked.
+fn offset_now(executor: &mut Executor) -> i64 {
+    match Zone::load(executor.zone()) {
+        None | Some(Zone::Utc) => 0,
+        Some(zone) => zone.at(executor.now().seconds).0,
+    }
+}
+
+/// A time as the library writes it in TOML: what had no zone gets none again, but is put to UTC first.
+pub(super) fn to_toml(object: &dyn Object) -> Option<Vec<u8>> {
+    let time = object.as_any().downcast_ref::<Time>()?;
+    let zoneless = ZONELESS.iter().find(|(_, name)| time.is_in(name));
+    Some(match zoneless {
+        Some((layout, _)) => layout::format(&time.in_zone(Zone::Utc), layout),
+        None => layout::format(time, MOMENT),
+    })
 }
 
 /// A moment in UTC for certificates: its year, and `YYYYMMDDhhmmssZ`.

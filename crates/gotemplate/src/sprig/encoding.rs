@@ -1,5 +1,7 @@
 //! Base64, base32, YAML and JSON.
 
+mod structs;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use evenkeel_goyaml::{self as goyaml, JsonStyle, Numbers};
@@ -240,35 +242,48 @@ fn to_yaml(executor: &mut Executor, args: &[Value]) -> Result {
 }
 
 fn must_to_yaml(executor: &mut Executor, args: &[Value]) -> Result {
-    must_encoded(executor, args, |data| trimmed(goyaml::to_yaml(data)))
+    match data(executor, args)? {
+        Ok(data) => Ok(Value::from(trimmed(goyaml::to_yaml(&data)))),
+        Err(error) => {
+            let problem = error.to_string();
+            Err(Error::message(format!("error marshaling into JSON: {problem}")))
+        }
+    }
 }
 
 fn to_yaml_pretty(executor: &mut Executor, args: &[Value]) -> Result {
     match any(args, 0).to_direct_data(executor.limits()) {
         Ok(data) => Ok(Value::from(trimmed(goyaml::to_yaml_pretty(&data)))),
-        Err(error) if matches!(error.cause(), Cause::Limit(_)) => Err(error),
-        Err(_) => Ok(Value::from("")),
+        // Unlike in JSON, the library panics over a type that it does not know.
+        Err(error) => Err(error),
+    }
+}
+
+fn json(style: JsonStyle, args: &[Value], data: &goyaml::Value) -> String {
+    match args.first() {
+        Some(value) if structs::are_in(value) => structs::to_json(value, data, style),
+        _ => goyaml::to_json(data, style),
     }
 }
 
 fn to_json(executor: &mut Executor, args: &[Value]) -> Result {
-    encoded(executor, args, |data| goyaml::to_json(data, JsonStyle::Compact))
+    encoded(executor, args, |data| json(JsonStyle::Compact, args, data))
 }
 
 fn must_to_json(executor: &mut Executor, args: &[Value]) -> Result {
-    must_encoded(executor, args, |data| goyaml::to_json(data, JsonStyle::Compact))
+    must_encoded(executor, args, |data| json(JsonStyle::Compact, args, data))
 }
 
 fn to_pretty_json(executor: &mut Executor, args: &[Value]) -> Result {
-    encoded(executor, args, |data| goyaml::to_json(data, JsonStyle::Pretty))
+    encoded(executor, args, |data| json(JsonStyle::Pretty, args, data))
 }
 
 fn must_to_pretty_json(executor: &mut Executor, args: &[Value]) -> Result {
-    must_encoded(executor, args, |data| goyaml::to_json(data, JsonStyle::Pretty))
+    must_encoded(executor, args, |data| json(JsonStyle::Pretty, args, data))
 }
 
 fn to_raw_json(executor: &mut Executor, args: &[Value]) -> Result {
-    must_encoded(executor, args, |data| goyaml::to_json(data, JsonStyle::Raw))
+    must_encoded(executor, args, |data| json(JsonStyle::Raw, args, data))
 }
 
 /// Helm's decoders of objects never fail: the error's text is in the map under `Error`.
@@ -283,7 +298,7 @@ fn json_type(value: &goyaml::Value) -> &'static str {
         goyaml::Value::Null => "null",
         goyaml::Value::Bool(_) => "bool",
         goyaml::Value::Int(_) | goyaml::Value::Uint(_) | goyaml::Value::Float(_) => "number",
-        goyaml::Value::String(_) => "string",
+        goyaml::Value::String(_) | goyaml::Value::Timestamp(_) => "string",
         goyaml::Value::List(_) => "array",
         goyaml::Value::Map(_) => "object",
     }
@@ -305,7 +320,15 @@ fn object(parsed: std::result::Result<goyaml::Value, goyaml::Error>, prefix: &st
         Ok(goyaml::Value::Null) if prefix.is_empty() => Value::Map(Map::nil(&MAP_ANY)),
         Ok(goyaml::Value::Null) => Value::Map(Map::any()),
         Ok(other) => with_error(Map::any(), wrong_type(&other, MAP_ANY.name, prefix)),
-        Err(error) => with_error(Map::any(), error),
+        Err(error) => match error.partial() {
+            // Go goes on after a number that fits no float, and what it read is there beside the error.
+            Some(goyaml::Value::Map(entries)) => match Value::from(goyaml::Value::Map(entries.clone())) {
+                Value::Map(map) => with_error(map, error),
+                _ => with_error(Map::any(), error),
+            },
+            Some(other) => with_error(Map::any(), wrong_type(other, MAP_ANY.name, prefix)),
+            None => with_error(Map::any(), error),
+        },
     }
 }
 
@@ -315,7 +338,15 @@ fn array(parsed: std::result::Result<goyaml::Value, goyaml::Error>, prefix: &str
         Ok(goyaml::Value::Null) if prefix.is_empty() => Value::List(List::nil(&LIST_ANY)),
         Ok(goyaml::Value::Null) => Value::List(List::any(Vec::new())),
         Ok(other) => Value::List(List::any(vec![wrong_type(&other, LIST_ANY.name, prefix).into()])),
-        Err(error) => Value::List(List::any(vec![error.to_string().into()])),
+        Err(error) => {
+            let text = match error.partial() {
+                Some(other) if !matches!(other, goyaml::Value::List(_)) => {
+                    wrong_type(other, LIST_ANY.name, prefix)
+                }
+                _ => error.to_string(),
+            };
+            Value::List(List::any(vec![text.into()]))
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod translate;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use regex::bytes::{Captures, Match, Regex, RegexBuilder};
@@ -102,16 +104,77 @@ fn plain(executor: &mut Executor, args: &[Value]) -> Result<Rc<Regex>> {
     })
 }
 
+/// A text as the regex crate can match it: in Go a byte that is no UTF-8 matches as U+FFFD, there as nothing at all.
+struct Haystack<'s> {
+    text: Cow<'s, [u8]>,
+    /// Where each byte of `text` comes from, and the end; none where all are in their own place.
+    origins: Option<Vec<usize>>,
+}
+
+impl<'s> Haystack<'s> {
+    fn of(source: &'s [u8]) -> Self {
+        if std::str::from_utf8(source).is_ok() {
+            return Self {
+                text: Cow::Borrowed(source),
+                origins: None,
+            };
+        }
+        let (mut text, mut origins, mut at) = (Vec::new(), Vec::new(), 0);
+        for (c, width) in crate::unicode::runes(source) {
+            text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            origins.resize(text.len(), at);
+            at += width;
+        }
+        origins.push(at);
+        Self {
+            text: Cow::Owned(text),
+            origins: Some(origins),
+        }
+    }
+
+    /// The place of a match in the source.
+    fn place(&self, found: &Match<'_>) -> Range<usize> {
+        let origin = |at: usize| match &self.origins {
+            None => at,
+            Some(origins) => origins.get(at).or_else(|| origins.last()).copied().unwrap_or(at),
+        };
+        origin(found.start())..origin(found.end())
+    }
+
+    fn matches(&self, regex: &Regex) -> impl Iterator<Item = Range<usize>> {
+        regex
+            .find_iter(&self.text)
+            .filter(|found| stands_between_runes(&self.text, found))
+            .map(|found| self.place(&found))
+    }
+
+    /// Places of the groups of each match, that of the whole first.
+    fn groups(&self, regex: &Regex) -> impl Iterator<Item = Vec<Option<Range<usize>>>> {
+        let between = |found: &Captures<'_>| {
+            found
+                .get(0)
+                .is_some_and(|whole| stands_between_runes(&self.text, &whole))
+        };
+        regex.captures_iter(&self.text).filter(between).map(|found| {
+            found
+                .iter()
+                .map(|group| group.map(|group| self.place(&group)))
+                .collect()
+        })
+    }
+}
+
 fn regex_match(executor: &mut Executor, args: &[Value]) -> Result {
     let matched = executor
         .regexes
         .get(&string(args, 0))
-        .is_ok_and(|regex| regex.is_match(text(args, 1)));
+        .is_ok_and(|regex| regex.is_match(&Haystack::of(text(args, 1)).text));
     Ok(Value::Bool(matched))
 }
 
 fn must_regex_match(executor: &mut Executor, args: &[Value]) -> Result {
-    Ok(Value::Bool(must(executor, args)?.is_match(text(args, 1))))
+    let regex = must(executor, args)?;
+    Ok(Value::Bool(regex.is_match(&Haystack::of(text(args, 1)).text)))
 }
 
 /// Whether a match may stand here: the regex crate finds empty ones inside a rune, Go does not.
@@ -128,26 +191,14 @@ fn stands_between_runes(source: &[u8], found: &Match<'_>) -> bool {
     })
 }
 
-fn matches<'r, 's>(regex: &'r Regex, source: &'s [u8]) -> impl Iterator<Item = Match<'s>> + use<'r, 's> {
-    regex
-        .find_iter(source)
-        .filter(|found| stands_between_runes(source, found))
-}
-
-fn captures<'r, 's>(regex: &'r Regex, source: &'s [u8]) -> impl Iterator<Item = Captures<'s>> + use<'r, 's> {
-    let between = |found: &Captures<'s>| {
-        found
-            .get(0)
-            .is_some_and(|whole| stands_between_runes(source, &whole))
-    };
-    regex.captures_iter(source).filter(between)
-}
-
 fn find(regex: &Regex, args: &[Value]) -> Value {
+    let source = text(args, 1);
+    let haystack = Haystack::of(source);
+    let found = regex.find(&haystack.text).map(|found| haystack.place(&found));
     Value::Str(
-        regex
-            .find(text(args, 1))
-            .map_or(Str::EMPTY, |found| Str::new(found.as_bytes())),
+        found
+            .and_then(|place| source.get(place))
+            .map_or(Str::EMPTY, Str::new),
     )
 }
 
@@ -165,9 +216,11 @@ fn limit(args: &[Value], index: usize) -> usize {
 }
 
 fn find_all(regex: &Regex, args: &[Value]) -> Value {
-    let found: Vec<Str> = matches(regex, text(args, 1))
+    let source = text(args, 1);
+    let found: Vec<Str> = Haystack::of(source)
+        .matches(regex)
         .take(limit(args, 2))
-        .map(|found| Str::new(found.as_bytes()))
+        .map(|place| Str::new(source.get(place).unwrap_or_default()))
         .collect();
     if found.is_empty() {
         Value::List(List::nil(&LIST_STR))
@@ -185,7 +238,7 @@ fn must_regex_find_all(executor: &mut Executor, args: &[Value]) -> Result {
 }
 
 /// Go's `$name`, `${name}` and `$$`; anything else after a dollar sign stays as it is.
-fn expand(template: &[u8], captures: &Captures<'_>, out: &mut Vec<u8>) {
+fn expand(template: &[u8], regex: &Regex, source: &[u8], groups: &[Option<Range<usize>>], out: &mut Vec<u8>) {
     let mut rest = template;
     while let Some(at) = memchr::memchr(b'$', rest) {
         out.extend_from_slice(rest.get(..at).unwrap_or_default());
@@ -202,12 +255,16 @@ fn expand(template: &[u8], captures: &Captures<'_>, out: &mut Vec<u8>) {
         rest = tail;
         let is_number =
             name.bytes().all(|byte| byte.is_ascii_digit()) && (name.len() == 1 || !name.starts_with('0'));
-        let group = if is_number {
-            name.parse().ok().and_then(|index: usize| captures.get(index))
+        let index = if is_number {
+            name.parse().ok()
         } else {
-            captures.name(name)
+            regex.capture_names().position(|known| known == Some(name))
         };
-        out.extend_from_slice(group.map_or(&[], |group| group.as_bytes()));
+        let place = index
+            .and_then(|index: usize| groups.get(index))
+            .cloned()
+            .flatten();
+        out.extend_from_slice(place.and_then(|place| source.get(place)).unwrap_or_default());
     }
     out.extend_from_slice(rest);
 }
@@ -233,15 +290,18 @@ fn replace(executor: &mut Executor, regex: &Regex, args: &[Value], literal: bool
     let (source, replacement) = (text(args, 1), text(args, 2));
     let mut out = Vec::with_capacity(source.len());
     let mut from = 0;
-    for captures in captures(regex, source) {
-        let Some(whole) = captures.get(0) else { continue };
-        out.extend_from_slice(source.get(from..whole.start()).unwrap_or_default());
+    let haystack = Haystack::of(source);
+    for groups in haystack.groups(regex) {
+        let Some(Some(whole)) = groups.first() else {
+            continue;
+        };
+        out.extend_from_slice(source.get(from..whole.start).unwrap_or_default());
         if literal {
             out.extend_from_slice(replacement);
         } else {
-            expand(replacement, &captures, &mut out);
+            expand(replacement, regex, source, &groups, &mut out);
         }
-        from = whole.end();
+        from = whole.end;
         if out.len() > executor.limits().output_bytes {
             return Err(Error::limit(crate::Limit::OutputBytes(
                 executor.limits().output_bytes,
@@ -283,15 +343,15 @@ fn split(regex: &Regex, args: &[Value]) -> Value {
     }
     let mut parts = Vec::new();
     let (mut start, mut end) = (0, 0);
-    for found in matches(regex, source).take(most) {
+    for found in Haystack::of(source).matches(regex).take(most) {
         if parts.len() + 1 == most {
             break;
         }
-        end = found.start();
-        if found.end() != 0 {
+        end = found.start;
+        if found.end != 0 {
             parts.push(Str::new(source.get(start..end).unwrap_or_default()));
         }
-        start = found.end();
+        start = found.end;
     }
     if end != source.len() {
         parts.push(Str::new(source.get(start..).unwrap_or_default()));

@@ -1,6 +1,8 @@
 //! Semantic versions and constraints by the rules of Masterminds/semver, which differ from Cargo's: a pre-release
 //! matches only where the constraint names one, parts may be missing, `v` may stand in front.
 
+mod versions;
+
 use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -13,6 +15,8 @@ use crate::exec::Executor;
 use crate::fmt::quote;
 use crate::function::Native;
 use crate::value::{Object, Returns, Signature, Str, Type, UintKind, Value};
+
+pub use versions::{VersionConstraint, compare_versions, is_version, version_satisfies};
 
 pub(super) static TABLE: &[Native] = &[
     Native::concrete("semver", &[STR], false, semver),
@@ -408,19 +412,6 @@ impl Constraint {
     }
 }
 
-/// Whether a text is a version: `1.2.3`, `v1.2`, `1-rc.1+build`.
-pub fn is_version(text: &str) -> bool {
-    Version::parse(text).is_ok()
-}
-
-/// Whether a version satisfies a constraint such as `>=1.2 <2`; false when either cannot be read.
-pub fn version_satisfies(constraint: &str, version: &str) -> bool {
-    match (Constraint::parse(constraint), Version::parse(version)) {
-        (Ok(constraint), Ok(version)) => constraint.matches(&version),
-        _ => false,
-    }
-}
-
 fn semver_compare(_: &mut Executor, args: &[Value]) -> Result {
     let constraint = string(args, 0);
     let Some(text) = constraint.as_str() else {
@@ -491,6 +482,19 @@ impl Object for Version {
             "LessThanEqual" => Value::Bool(order != Ordering::Greater),
             _ => Value::Bool(order != Ordering::Less),
         })
+    }
+
+    /// Nothing is exported, but `fmt` shows it under verbs that are not for texts.
+    fn printed_fields(&self) -> Vec<(&'static str, Value)> {
+        let number = |number: u64| Value::Uint(UintKind::Uint64, number);
+        vec![
+            ("major", number(self.major)),
+            ("minor", number(self.minor)),
+            ("patch", number(self.patch)),
+            ("pre", self.pre.as_str().into()),
+            ("metadata", self.metadata.as_str().into()),
+            ("original", self.original.as_str().into()),
+        ]
     }
 
     fn string(&self) -> Option<Str> {

@@ -89,7 +89,8 @@ fn is_strings(list: &List) -> bool {
 
 fn to_strings(executor: &mut Executor, args: &[Value]) -> Result {
     match any(args, 0) {
-        Value::List(list) if is_strings(list) => Ok(Value::List(list.clone())),
+        // Only the plain type: of a list with a type of its own Go makes a plain one.
+        Value::List(list) if is_strings(list) && !list.class().named => Ok(Value::List(list.clone())),
         other => Ok(strings(texts(executor, other)?)),
     }
 }

@@ -63,6 +63,9 @@ fn encode(value: &Value, limits: &Limits) -> Encoded<Vec<u8>> {
         out: Vec::new(),
         limits,
     };
+    if matches!(value, Value::Complex(..) | Value::Func(_)) {
+        return refuse(format!("unsupported type for key '': {}", value.kind().name()));
+    }
     encoder.value(&mut Vec::new(), value)?;
     Ok(encoder.out)
 }
@@ -271,12 +274,12 @@ impl Encoder<'_> {
                 }
                 self.put("]");
             }
-            Value::Object(object) if object.string().is_some() => match object.data() {
-                Some(Value::Str(text)) if object.type_name() == "time.Time" => {
-                    self.out.extend_from_slice(text.as_bytes());
+            Value::Object(object) if object.string().is_some() => {
+                match super::dates::to_toml(object.as_ref()) {
+                    Some(moment) => self.out.extend_from_slice(&moment),
+                    None => self.quoted(object.string().unwrap_or_default().as_bytes()),
                 }
-                _ => self.quoted(object.string().unwrap_or_default().as_bytes()),
-            },
+            }
             Value::Map(_) | Value::Object(_) => self.inline_table(value, depth)?,
             other => return refuse(format!("unexpected type: {}", other.type_name())),
         }
@@ -327,38 +330,54 @@ fn split(value: &Value) -> Encoded<(Items, Items)> {
     Ok((plain, tables))
 }
 
-fn from_toml(_: &mut Executor, args: &[Value]) -> Result {
-    let source = crate::value::lossy(text(args, 0));
-    Ok(match source.parse::<parser::Table>() {
-        Ok(table) => Value::Map(decode_table(table)),
-        Err(error) => {
+fn from_toml(executor: &mut Executor, args: &[Value]) -> Result {
+    Ok(match parsed(text(args, 0)) {
+        Ok(table) => Value::Map(decode_table(executor, table)),
+        Err(problem) => {
             let map = Map::any();
-            map.insert("Error", format!("toml: {}", error.message()));
+            map.insert("Error", problem);
             Value::Map(map)
         }
     })
 }
 
-fn decode_table(table: parser::Table) -> Map {
+/// Reads a text; the lines of problems are Go's, the words the reader's own.
+fn parsed(source: &[u8]) -> std::result::Result<parser::Table, String> {
+    let line = |end: usize| {
+        let before = source.get(..end).unwrap_or(source);
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    };
+    let source = std::str::from_utf8(source).map_err(|problem| {
+        let at = problem.valid_up_to();
+        let byte = source.get(at).copied().unwrap_or_default();
+        format!("toml: line {}: invalid UTF-8 byte: 0x{byte:02x}", line(at))
+    })?;
+    source.parse().map_err(|problem: parser::de::Error| {
+        let at = problem.span().map_or(0, |span| span.start);
+        format!("toml: line {}: {}", line(at), problem.message())
+    })
+}
+
+fn decode_table(executor: &mut Executor, table: parser::Table) -> Map {
     let entries: Entries = table
         .into_iter()
-        .map(|(key, value)| (Str::from(key), decode(value)))
+        .map(|(key, value)| (Str::from(key), decode(executor, value)))
         .collect();
     Map::new(&MAP_ANY, entries)
 }
 
-fn decode(value: parser::Value) -> Value {
+fn decode(executor: &mut Executor, value: parser::Value) -> Value {
     match value {
         parser::Value::String(text) => Value::from(text),
         parser::Value::Integer(int) => Value::int64(int),
         parser::Value::Float(float) => Value::Float(float),
         parser::Value::Boolean(flag) => Value::Bool(flag),
-        parser::Value::Datetime(date) => super::dates::from_toml(&date.to_string()),
-        parser::Value::Table(table) => Value::Map(decode_table(table)),
+        parser::Value::Datetime(date) => super::dates::from_toml(executor, &date.to_string()),
+        parser::Value::Table(table) => Value::Map(decode_table(executor, table)),
         parser::Value::Array(items) => {
             let tables =
                 !items.is_empty() && items.iter().all(|item| matches!(item, parser::Value::Table(_)));
-            let items: Vec<Value> = items.into_iter().map(decode).collect();
+            let items: Vec<Value> = items.into_iter().map(|item| decode(executor, item)).collect();
             Value::List(if tables {
                 List::new(&LIST_MAP, items)
             } else {

@@ -336,6 +336,15 @@ fn parsed(source: &[u8]) -> Parsed<Url> {
     Url::parse(source)
 }
 
+/// The scheme of a text that Go's `url.Parse` reads, in lower case; empty for one without.
+///
+/// # Errors
+/// Why it is no URL, in Go's words.
+pub fn url_scheme(text: &str) -> std::result::Result<String, String> {
+    let url = parsed(text.as_bytes())?;
+    Ok(String::from_utf8_lossy(&url.scheme).into_owned())
+}
+
 fn url_parse(_: &mut Executor, args: &[Value]) -> Result {
     let url =
         parsed(text(args, 0)).map_err(|error| Error::message(format!("unable to parse url: {error}")))?;

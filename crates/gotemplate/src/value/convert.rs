@@ -19,7 +19,7 @@ impl From<goyaml::Value> for Value {
             goyaml::Value::Int(int) => Self::int64(int),
             goyaml::Value::Uint(uint) => Self::Uint(super::UintKind::Uint64, uint),
             goyaml::Value::Float(float) => Self::Float(float),
-            goyaml::Value::String(text) => Self::from(text),
+            goyaml::Value::String(text) | goyaml::Value::Timestamp(text) => Self::from(text),
             goyaml::Value::List(items) => Self::List(items.into_iter().map(Self::from).collect::<List>()),
             goyaml::Value::Map(entries) => {
                 let entries: Entries = entries
@@ -40,7 +40,7 @@ impl From<&goyaml::Value> for Value {
             goyaml::Value::Int(int) => Self::int64(*int),
             goyaml::Value::Uint(uint) => Self::Uint(super::UintKind::Uint64, *uint),
             goyaml::Value::Float(float) => Self::Float(*float),
-            goyaml::Value::String(text) => Self::from(text.as_str()),
+            goyaml::Value::String(text) | goyaml::Value::Timestamp(text) => Self::from(text.as_str()),
             goyaml::Value::List(items) => Self::List(items.iter().map(Self::from).collect::<List>()),
             goyaml::Value::Map(entries) => {
                 let entries: Entries = entries
@@ -111,16 +111,18 @@ impl Converter<'_> {
                 Ok(int) => goyaml::Value::Int(int),
                 Err(_) => goyaml::Value::Uint(*uint),
             },
-            Value::Float(float) if !float.is_finite() => {
+            Value::Float(float) if !float.is_finite() && !self.direct => {
                 let shown = crate::fmt::format_float(*float, b'g', None);
                 return Err(Error::message(format!("json: unsupported value: {shown}")));
             }
             Value::Float(float) => goyaml::Value::Float(*float),
             Value::Complex(..) | Value::Func(_) => {
-                return Err(Error::message(format!(
-                    "json: unsupported type: {}",
-                    value.type_name()
-                )));
+                let problem = if self.direct {
+                    "cannot marshal type"
+                } else {
+                    "json: unsupported type"
+                };
+                return Err(Error::message(format!("{problem}: {}", value.type_name())));
             }
             Value::Str(text) => goyaml::Value::String(self.text(text)?),
             Value::Bytes(bytes) => {
@@ -164,8 +166,14 @@ impl Converter<'_> {
                 if let (true, Kind::Int64, Some(text)) = (self.direct, shared.kind(), shared.string()) {
                     return Ok(goyaml::Value::String(self.text(&text)?));
                 }
+                let is_moment = shared.type_name() == crate::sprig::TIME_TYPE;
                 if let Some(data) = shared.data() {
-                    return self.convert(&data, depth);
+                    return match self.convert(&data, depth)? {
+                        goyaml::Value::String(text) if self.direct && is_moment => {
+                            Ok(goyaml::Value::Timestamp(text))
+                        }
+                        data => Ok(data),
+                    };
                 }
                 if matches!(shared.kind(), Kind::Func) {
                     return Err(Error::message(format!(
@@ -174,7 +182,7 @@ impl Converter<'_> {
                     )));
                 }
                 let mut object = goyaml::Map::new();
-                for (name, field) in shared.fields() {
+                for (name, field) in shared.json_fields() {
                     object.insert(name.to_owned(), self.convert(&field, depth)?);
                 }
                 Ok(goyaml::Value::Map(object))

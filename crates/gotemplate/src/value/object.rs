@@ -22,9 +22,19 @@ pub trait Object: Any {
         }
     }
 
-    /// The exported fields in their order, used for printing (`{a b}`), JSON and YAML.
+    /// The exported fields in their order.
     fn fields(&self) -> Vec<(&'static str, Value)> {
         Vec::new()
+    }
+
+    /// The fields that `fmt` prints (`{a b}`): those and the unexported ones, in their order.
+    fn printed_fields(&self) -> Vec<(&'static str, Value)> {
+        self.fields()
+    }
+
+    /// The same by the names that JSON and YAML give them.
+    fn json_fields(&self) -> Vec<(&'static str, Value)> {
+        self.fields()
     }
 
     /// One exported field.
@@ -55,6 +65,17 @@ pub trait Object: Any {
 
     /// The result of Go's `String()` or `Error()`, if the type has one.
     fn string(&self) -> Option<Str> {
+        None
+    }
+
+    /// The same of a field that is printed where it lies: `{{ .Field }}` finds the methods of a pointer to it as well,
+    /// an argument of a function is a copy that has none.
+    fn string_in_place(&self) -> Option<Str> {
+        self.string()
+    }
+
+    /// The result of Go's `GoString()`, if the type has one: what `%#v` prints.
+    fn go_string(&self) -> Option<Str> {
         None
     }
 

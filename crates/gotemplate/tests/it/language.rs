@@ -353,7 +353,8 @@ fn the_same_randomness_gives_the_same_text() {
 fn times_use_the_local_zone_of_the_environment() {
     let functions = helm::functions();
     let mut set = TemplateSet::new("gotpl");
-    let text = r#"{{ date "15:04 MST" 0 }} {{ dateInZone "15:04 MST" 0 "America/New_York" }} {{ now }}"#;
+    let text = r#"{{ date "15:04 MST" 0 }} {{ dateInZone "15:04 MST" 0 "America/New_York" }} {{ now }}
+{{ fromToml "a = 1979-05-27T07:32:00" | toToml }}{{ fromToml "a = 07:32:00" | toYamlPretty }}"#;
     set.add(&parse("x", text.as_bytes(), |name| functions.contains(name)).unwrap());
     let env = Env {
         zone: "Europe/Zurich".into(),
@@ -362,7 +363,11 @@ fn times_use_the_local_zone_of_the_environment() {
     let out = Executor::new(env, Rc::new(functions))
         .execute(&set, "x", &data())
         .unwrap();
-    assert_eq!(out.to_text(), "01:00 CET 19:00 EST 2025-12-01 15:40:00 +0100 CET");
+    assert_eq!(
+        out.to_text(),
+        "01:00 CET 19:00 EST 2025-12-01 15:40:00 +0100 CET\n\
+         a = 1979-05-27T06:32:00\na: 0000-01-01T07:32:00+01:00"
+    );
 }
 
 #[test]

@@ -8,10 +8,12 @@
 )]
 
 mod crypto;
+mod found;
 mod go_tables;
 mod helm;
 mod keys;
 mod language;
 mod limits;
+mod objects;
 mod oracle;
 mod properties;

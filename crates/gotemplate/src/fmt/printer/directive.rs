@@ -2,7 +2,7 @@
 
 use super::{Flags, Printer};
 use crate::unicode::decode;
-use crate::value::Value;
+use crate::value::{Kind, Value};
 
 /// Go's bound on width and precision.
 const MAX_NUMBER: i64 = 1_000_000;
@@ -219,6 +219,10 @@ impl<'f> Cursor<'f> {
         let number = match arg {
             Value::Int(_, number) => *number,
             Value::Uint(_, number) => i64::try_from(*number).ok()?,
+            Value::Object(object) => match (object.kind(), object.data()) {
+                (Kind::Int | Kind::Int64, Some(Value::Int(_, number))) => number,
+                _ => return None,
+            },
             _ => return None,
         };
         (-MAX_NUMBER..=MAX_NUMBER).contains(&number).then_some(number)

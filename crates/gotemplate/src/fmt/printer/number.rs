@@ -84,13 +84,16 @@ impl Printer<'_> {
                 precision = precision.saturating_sub(1);
             }
         }
-        let digits = match base {
-            2 => format!("{magnitude:0precision$b}"),
-            8 => format!("{magnitude:0precision$o}"),
-            16 if verb == 'X' => format!("{magnitude:0precision$X}"),
-            16 => format!("{magnitude:0precision$x}"),
-            _ => format!("{magnitude:0precision$}"),
+        let bare = match base {
+            2 => format!("{magnitude:b}"),
+            8 => format!("{magnitude:o}"),
+            16 if verb == 'X' => format!("{magnitude:X}"),
+            16 => format!("{magnitude:x}"),
+            _ => magnitude.to_string(),
         };
+        // Not by the width of a format argument: those end at 65,535.
+        let mut digits = "0".repeat(precision.saturating_sub(bare.len()));
+        digits.push_str(&bare);
         let mut shown = String::with_capacity(digits.len() + 3);
         if negative {
             shown.push('-');

@@ -24,8 +24,13 @@ static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundl
 #[derive(Clone, Debug)]
 pub(super) enum Zone {
     Utc,
+    /// The machine's, which Go tells from others when it prints code.
+    Local(Box<Zone>),
     Named(TimeZone),
-    Fixed { name: String, offset: i64 },
+    Fixed {
+        name: String,
+        offset: i64,
+    },
 }
 
 impl Zone {
@@ -41,6 +46,7 @@ impl Zone {
     pub(super) fn at(&self, unix: i64) -> (i64, String) {
         match self {
             Self::Utc => (0, "UTC".to_owned()),
+            Self::Local(zone) => zone.at(unix),
             Self::Fixed { name, offset } => (*offset, name.clone()),
             Self::Named(zone) => {
                 let bounded = unix.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
@@ -49,6 +55,18 @@ impl Zone {
                 (i64::from(info.offset().seconds()), info.abbreviation().to_owned())
             }
         }
+    }
+
+    /// Go's code for it.
+    fn code(&self) -> String {
+        let name = match self {
+            Self::Utc => return "time.UTC".to_owned(),
+            Self::Local(_) => return "time.Local".to_owned(),
+            Self::Named(zone) => zone.iana_name().unwrap_or_default(),
+            Self::Fixed { name, .. } => name,
+        };
+        let quoted = layout::quote(name.as_bytes());
+        format!("time.Location({quoted})")
     }
 
     /// The moment that this zone's clocks show as `wall` seconds since 1970.
@@ -183,6 +201,11 @@ impl Time {
         Self { zone, ..*self }
     }
 
+    /// Whether it is shown in a zone of this name that is none of the database.
+    pub(super) fn is_in(&self, zone: &str) -> bool {
+        matches!(&self.zone, Zone::Fixed { name, .. } if name == zone)
+    }
+
     pub(super) fn add(&self, duration: Duration) -> Self {
         let nanos = i64::from(self.nanos) + duration.0 % NANOS;
         Self::new(
@@ -254,7 +277,7 @@ const THREE_INTS: Signature = Signature::fixed(&[Type::INT, Type::INT, Type::INT
 
 impl Object for Time {
     fn type_name(&self) -> &'static str {
-        "time.Time"
+        super::TIME_TYPE
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
@@ -326,6 +349,23 @@ impl Object for Time {
 
     fn string(&self) -> Option<Str> {
         Some(self.to_string().into())
+    }
+
+    fn go_string(&self) -> Option<Str> {
+        let civil = self.civil();
+        let month = civil.month.checked_sub(1).and_then(|index| MONTHS.get(index));
+        let code = format!(
+            "time.Date({}, time.{}, {}, {}, {}, {}, {}, {})",
+            civil.year,
+            month.copied().unwrap_or_default(),
+            civil.day,
+            civil.hour,
+            civil.minute,
+            civil.second,
+            self.nanos,
+            self.zone.code()
+        );
+        Some(code.into())
     }
 
     fn data(&self) -> Option<Value> {

@@ -19,7 +19,10 @@ const SPACE: &str = r"\t\n\x0C\r\x20";
 pub(super) fn translate(source: &[u8]) -> Result<String, String> {
     let source = match std::str::from_utf8(source) {
         Ok(source) => source,
-        Err(_) => return Err(format!("invalid UTF-8: `{}`", crate::value::lossy(source))),
+        Err(problem) => {
+            let rest = source.get(problem.valid_up_to()..).unwrap_or_default();
+            return Err(format!("invalid UTF-8: `{}`", crate::value::lossy(rest)));
+        }
     };
     let mut translator = Translator {
         source,
