@@ -119,6 +119,14 @@ impl Chart {
         Value::Map((*self.root.values).clone())
     }
 
+    /// Refuses a chart whose declared dependencies are not all in `charts/`, as rendering does.
+    ///
+    /// # Errors
+    /// [`Error::MissingDependencies`].
+    pub fn check_dependencies(&self) -> Result<(), Error> {
+        crate::dependencies::check_present(&self.root)
+    }
+
     /// What is odd about the chart's files, though not wrong.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -11,7 +11,7 @@ pub(crate) fn from_yaml(value: &goyaml::Value) -> Value {
         goyaml::Value::Int(i) => Value::int64(*i),
         goyaml::Value::Uint(u) => Value::Uint(evenkeel_gotemplate::UintKind::Uint64, *u),
         goyaml::Value::Float(f) => Value::Float(*f),
-        goyaml::Value::String(s) => Value::from(s.as_str()),
+        goyaml::Value::String(s) | goyaml::Value::Timestamp(s) => Value::from(s.as_str()),
         goyaml::Value::List(items) => Value::List(items.iter().map(from_yaml).collect()),
         goyaml::Value::Map(map) => Value::Map(map_from_yaml(map)),
     }

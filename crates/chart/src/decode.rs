@@ -9,7 +9,7 @@ pub(crate) fn mismatch(value: &Value, target: &str) -> String {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Int(_) | Value::Uint(_) | Value::Float(_) => "number",
-        Value::String(_) => "string",
+        Value::String(_) | Value::Timestamp(_) => "string",
         Value::List(_) => "array",
         Value::Map(_) => "object",
     };
@@ -35,7 +35,7 @@ pub(crate) fn names(key: &str, field: &str) -> bool {
 pub(crate) fn text(value: &Value, into: &mut String, place: Place<'_>) -> Result<(), String> {
     *into = match value {
         Value::Null => return Ok(()),
-        Value::String(s) => s.clone(),
+        Value::String(s) | Value::Timestamp(s) => s.clone(),
         Value::Bool(b) => b.to_string(),
         Value::Int(i) => i.to_string(),
         Value::Uint(u) => u.to_string(),

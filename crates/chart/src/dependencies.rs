@@ -128,7 +128,8 @@ fn enable_below(node: &mut Node, values: &Map, path: &str, warnings: &mut Vec<St
         dependency.enabled = true;
     }
 
-    let merged = coalesce(node, values, Nulls::Delete, warnings)?;
+    let merged = coalesce(node, values, Nulls::Delete, warnings)
+        .map_err(|error| Error::Dependencies(Box::new(error)))?;
     apply_tags(&mut declared, &merged, warnings);
     apply_conditions(&mut declared, &merged, path, warnings);
 
@@ -214,7 +215,8 @@ pub(crate) fn import_values(node: &mut Node, warnings: &mut Vec<String>) -> Resu
     let Some(declared) = &node.declared else {
         return Ok(());
     };
-    let merged = coalesce_plain(node, &goyaml::Map::new(), Nulls::Keep, warnings)?;
+    let merged = coalesce_plain(node, &goyaml::Map::new(), Nulls::Keep, warnings)
+        .map_err(|error| Error::Dependencies(Box::new(error)))?;
     let imported = Map::any();
     for dependency in declared {
         for import in &dependency.import_values {

@@ -2,6 +2,8 @@
 
 use evenkeel_goyaml as goyaml;
 
+use crate::chart::ChartFile;
+
 /// Why a chart could not be loaded or rendered. `Display` is Helm 4.3.1's text where Helm has one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -71,6 +73,9 @@ pub enum Error {
     /// Values for a sub-chart are not a mapping.
     #[error("type mismatch on {0}: the values of a sub-chart must be a mapping")]
     SubchartValues(String),
+    /// Values that keep the dependencies from being chosen.
+    #[error("chart dependencies processing failed: {0}")]
+    Dependencies(Box<Error>),
     /// A release name that cannot be part of object names.
     #[error(
         "release name check failed: release name {0:?}: invalid release name, must match regex \
@@ -124,6 +129,9 @@ pub enum Error {
         problem: String,
         /// The line (from 1) inside the document, where known.
         line: Option<usize>,
+        /// What every template printed, for whoever looks for the fault; it may hold secrets. Empty when only one
+        /// document was looked at.
+        outputs: Vec<ChartFile>,
     },
     /// `--show-only` names a file that rendered nothing.
     #[error("could not find template {0} in chart")]
@@ -146,6 +154,7 @@ impl Error {
             file: file.to_owned(),
             line: problem.line(),
             problem: problem.to_string(),
+            outputs: Vec::new(),
         }
     }
 }

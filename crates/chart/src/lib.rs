@@ -27,6 +27,7 @@ mod manifest;
 mod metadata;
 mod objects;
 mod path_match;
+mod plain;
 mod release;
 mod render;
 mod rendered;
@@ -41,11 +42,14 @@ pub use evenkeel_gotemplate::{
     Curve, Instant, KeyAlgorithm, KeyError, KeyMaker, Limits, PrivateKey, RandomSource, Taints,
 };
 pub use ignore::IgnoreRules;
-pub use key::render_key;
+pub use key::{render_key, values_digest};
+pub use load::archive::archive_files;
 pub use manifest::{Head, Hook, HookDeletePolicy, HookEvent, Manifest};
 pub use metadata::{Dependency, ImportValues, Maintainer, Metadata};
 pub use objects::RenderedObject;
+pub use plain::plain_objects;
 pub use release::Release;
-pub use render::{Lookup, RenderOptions, name_from_template, render};
-pub use rendered::{PrintOptions, Rendered};
+pub use render::{Hosts, Lookup, RenderOptions, name_from_template, render};
+pub use rendered::{PrintOptions, Rendered, print_only};
+pub use schema::SchemaReader;
 pub use values::{ValueSources, ValuesFile};

@@ -243,6 +243,7 @@ fn read(source: &str, document: &[u8], warnings: &mut Vec<String>) -> Result<Opt
         file: source.to_owned(),
         problem,
         line: None,
+        outputs: Vec::new(),
     })?;
     let hook = match annotations.get("helm.sh/hook") {
         None => None,

@@ -54,6 +54,7 @@ fn add(
             file: source.to_owned(),
             problem,
             line: None,
+            outputs: Vec::new(),
         })
     };
     let map = match object {
@@ -90,6 +91,7 @@ fn add(
         file: source.to_owned(),
         problem: e.to_string(),
         line: None,
+        outputs: Vec::new(),
     })?;
     into.push(RenderedObject {
         source: source.to_owned(),

@@ -17,7 +17,7 @@ use crate::release::Release;
 use crate::rendered::Rendered;
 use crate::values::coalesce::{Nulls, coalesce_plain};
 use crate::variant::Variant;
-use crate::{Error, schema};
+use crate::{Error, SchemaReader, schema};
 use evenkeel_gotemplate::version_satisfies;
 
 mod capabilities;
@@ -50,6 +50,9 @@ pub trait Lookup: Send + Sync {
     ) -> Result<Option<serde_json::Value>, String>;
 }
 
+/// Finds an address of a host; none when the host is not known.
+pub type Hosts = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// All that a render may see beside chart, values, release and capabilities, and its bounds.
 pub struct RenderOptions {
     /// Bounds on output, depth and work.
@@ -64,8 +67,13 @@ pub struct RenderOptions {
     pub keys: Option<Box<dyn KeyMaker>>,
     /// The cluster that `lookup` asks; without one it finds nothing, as in `helm template`.
     pub lookup: Option<Arc<dyn Lookup>>,
+    /// The name service that `getHostByName` asks; without one it finds nothing, as in `helm template`.
+    pub hosts: Option<Hosts>,
     /// Asked now and then; true stops the render.
     pub deadline: Option<Box<dyn Fn() -> bool>>,
+    /// Reads schemas that a `values.schema.json` refers to by their addresses; without it such a reference is a fault. A
+    /// chart's schema is compiled once, with the reader of the render that needs it first.
+    pub schemas: Option<SchemaReader>,
     /// Do not check values against `values.schema.json`.
     pub skip_schema_validation: bool,
 }
@@ -80,20 +88,32 @@ impl RenderOptions {
             random,
             keys: None,
             lookup: None,
+            hosts: None,
             deadline: None,
+            schemas: None,
             skip_schema_validation: false,
         }
     }
 
-    fn into_env(self) -> (Env, Option<Arc<dyn Lookup>>) {
+    fn into_env(self) -> (Env, World) {
         let mut env = Env::new(self.now, self.random);
         env.zone = self.zone;
         env.limits = self.limits;
         env.keys = self.keys;
         env.deadline = self.deadline;
         env.missing_key = MissingKey::Zero;
-        (env, self.lookup)
+        let world = World {
+            lookup: self.lookup,
+            hosts: self.hosts,
+        };
+        (env, world)
     }
+}
+
+/// What functions may ask of the world outside.
+struct World {
+    lookup: Option<Arc<dyn Lookup>>,
+    hosts: Option<Hosts>,
 }
 
 impl std::fmt::Debug for RenderOptions {
@@ -106,6 +126,21 @@ impl std::fmt::Debug for RenderOptions {
             .field("connected", &self.lookup.is_some())
             .field("skip_schema_validation", &self.skip_schema_validation)
             .finish_non_exhaustive()
+    }
+}
+
+impl Chart {
+    /// Parses the templates that a render with these values needs, so that the first one takes no longer than the next.
+    ///
+    /// # Errors
+    /// What is wrong with the chart whatever is rendered: templates that cannot be parsed, dependencies that are missing.
+    pub fn prepare(&self, values: &goyaml::Value) -> Result<(), Error> {
+        stacker::maybe_grow(RED_ZONE, STACK, || {
+            let empty = goyaml::Map::new();
+            check_present(&self.root)?;
+            let enabled = enable(&self.root, user_values(values, &empty)?, &mut Vec::new())?;
+            self.variants.get(enabled).map(drop)
+        })
     }
 }
 
@@ -135,11 +170,7 @@ fn run(
     options: RenderOptions,
 ) -> Result<Rendered, Error> {
     let empty = goyaml::Map::new();
-    let user = match values {
-        goyaml::Value::Map(map) => map,
-        goyaml::Value::Null => &empty,
-        _ => return Err(Error::ValuesNotAMapping),
-    };
+    let user = user_values(values, &empty)?;
     let metadata = chart.metadata();
     if !matches!(metadata.kind.as_str(), "" | "application") {
         return Err(Error::NotInstallable(metadata.kind.clone()));
@@ -153,7 +184,7 @@ fn run(
     warnings.extend_from_slice(&variant.warnings);
     let values = coalesce_plain(&variant.root, user, Nulls::Delete, &mut warnings)?;
     if !options.skip_schema_validation {
-        schema::check(&variant.root, &values)?;
+        schema::check(&variant.root, &values, options.schemas.as_ref())?;
     }
     if !metadata.kube_version.is_empty()
         && !version_satisfies(&metadata.kube_version, &capabilities.kube_version.normalized)
@@ -165,10 +196,18 @@ fn run(
     }
 
     let scopes = scope::build(&variant.root, values, release, capabilities);
-    let (env, lookup) = options.into_env();
-    let mut executor = Executor::new(env, Rc::new(functions::map(lookup)));
+    let (env, world) = options.into_env();
+    let mut executor = Executor::new(env, Rc::new(functions::map(world)));
     let files = execute(&variant, &scopes, &mut executor)?;
     gather(&variant, files, &executor, warnings)
+}
+
+fn user_values<'v>(values: &'v goyaml::Value, empty: &'v goyaml::Map) -> Result<&'v goyaml::Map, Error> {
+    match values {
+        goyaml::Value::Map(map) => Ok(map),
+        goyaml::Value::Null => Ok(empty),
+        _ => Err(Error::ValuesNotAMapping),
+    }
 }
 
 /// A template file's name and output.
@@ -213,7 +252,8 @@ fn gather(
     let sorted = manifest::sort(
         files.iter().map(|(name, text)| (*name, text.as_slice())),
         &mut warnings,
-    )?;
+    )
+    .map_err(|error| with_outputs(error, &files))?;
     let mut crds = Vec::new();
     collect_crds(&variant.root, &variant.root.name, &mut crds);
     let mut rendered = Rendered {
@@ -227,6 +267,18 @@ fn gather(
     };
     rendered.digest = rendered.compute_digest();
     Ok(rendered)
+}
+
+/// Adds what all templates printed, without what printed nothing.
+fn with_outputs(mut error: Error, files: &[Output<'_>]) -> Error {
+    if let Error::Manifest { outputs, .. } = &mut error {
+        let printed = files.iter().filter(|(_, text)| !text.trim_ascii().is_empty());
+        outputs.extend(printed.map(|(name, text)| ChartFile {
+            path: (*name).to_owned(),
+            data: text.clone(),
+        }));
+    }
+    error
 }
 
 fn collect_crds(node: &Node, path: &str, into: &mut Vec<ChartFile>) {

@@ -15,7 +15,7 @@ use crate::path_match::path_match;
 pub struct Rendered {
     /// Documents that are not hooks, by kind.
     pub manifests: Vec<Manifest>,
-    /// Hook documents, by kind. They run in another order: see [`Rendered::hooks_for`].
+    /// Hook documents, by kind. They run in another order: by weight, then by name.
     pub hooks: Vec<Manifest>,
     /// Files below `crds/` of the chart and its enabled sub-charts, as they are; `path` starts with the chart's name.
     pub crds: Vec<ChartFile>,
@@ -63,7 +63,8 @@ impl Rendered {
         crds.chain(manifests).chain(self.printed_hooks(*print))
     }
 
-    fn printed_hooks(&self, print: PrintOptions) -> impl Iterator<Item = (&str, &[u8])> {
+    /// The hooks that `print` covers, with their source.
+    pub fn printed_hooks(&self, print: PrintOptions) -> impl Iterator<Item = (&str, &[u8])> {
         let is_test = |m: &Manifest| {
             m.hook
                 .as_ref()
@@ -96,27 +97,7 @@ impl Rendered {
     /// What `helm template --show-only` prints: the documents whose path inside the chart matches one of the
     /// patterns, in the order of the patterns.
     pub fn print_only(&self, print: &PrintOptions, patterns: &[String]) -> Result<Vec<u8>, Error> {
-        let all = self.print(print);
-        let documents = split(&all);
-        let mut out = Vec::new();
-        for pattern in patterns {
-            let mut found = false;
-            for document in &documents {
-                let Some(path) = path_inside_chart(document) else {
-                    continue;
-                };
-                if path_match(pattern, path).unwrap_or(false) {
-                    found = true;
-                    out.extend_from_slice(b"---\n");
-                    out.extend_from_slice(document);
-                    out.push(b'\n');
-                }
-            }
-            if !found {
-                return Err(Error::NoSuchTemplate(pattern.clone()));
-            }
-        }
-        Ok(out)
+        print_only(&self.print(print), patterns)
     }
 
     /// The objects of all manifests and hooks in Helm's order. A document without kind or name is an error with its
@@ -138,22 +119,6 @@ impl Rendered {
         Ok(all)
     }
 
-    /// The hooks of an event in the order they run: by weight, then by name.
-    pub fn hooks_for(&self, event: HookEvent) -> Vec<&Manifest> {
-        let mut hooks: Vec<_> = self
-            .hooks
-            .iter()
-            .filter_map(|m| {
-                m.hook
-                    .as_ref()
-                    .filter(|hook| hook.events.contains(&event))
-                    .map(|hook| (hook.weight, m))
-            })
-            .collect();
-        hooks.sort_by(|(weight, a), (other, b)| (weight, &a.head.name).cmp(&(other, &b.head.name)));
-        hooks.into_iter().map(|(_, manifest)| manifest).collect()
-    }
-
     pub(crate) fn compute_digest(&self) -> Digest {
         let crds = self
             .crds
@@ -162,6 +127,34 @@ impl Rendered {
         let documents = self.manifests.iter().chain(&self.hooks);
         Digest::of_parts(crds.chain(documents.flat_map(|m| [m.source.as_bytes(), m.text.as_bytes()])))
     }
+}
+
+/// The documents of a printed render whose path inside the chart matches one of the patterns, in the order of the
+/// patterns.
+///
+/// # Errors
+/// [`Error::NoSuchTemplate`] with the first pattern that nothing matches.
+pub fn print_only(printed: &[u8], patterns: &[String]) -> Result<Vec<u8>, Error> {
+    let documents = split(printed);
+    let mut out = Vec::new();
+    for pattern in patterns {
+        let mut found = false;
+        for document in &documents {
+            let Some(path) = path_inside_chart(document) else {
+                continue;
+            };
+            if path_match(pattern, path).unwrap_or(false) {
+                found = true;
+                out.extend_from_slice(b"---\n");
+                out.extend_from_slice(document);
+                out.push(b'\n');
+            }
+        }
+        if !found {
+            return Err(Error::NoSuchTemplate(pattern.clone()));
+        }
+    }
+    Ok(out)
 }
 
 fn document(out: &mut Vec<u8>, source: &str, text: &[u8]) {
@@ -288,16 +281,5 @@ mod tests {
             shown("nope").unwrap_err().to_string(),
             "could not find template nope in chart"
         );
-    }
-
-    #[test]
-    fn hooks_run_by_weight_then_name() {
-        let rendered = rendered();
-        let names: Vec<_> = rendered
-            .hooks_for(HookEvent::PreInstall)
-            .iter()
-            .map(|m| m.head.name.as_str())
-            .collect();
-        assert_eq!(names, ["m", "b", "z"]);
     }
 }

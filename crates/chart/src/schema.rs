@@ -2,19 +2,29 @@
 //!
 //! Texts follow Helm's where the fault is a common one. No text holds a value: values may be secret.
 
-use std::sync::OnceLock;
+mod cycles;
+mod faults;
+mod formats;
+
+use std::sync::{Arc, OnceLock};
 
 use evenkeel_gotemplate::{Map, Value};
 use evenkeel_goyaml as goyaml;
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{Draft, ValidationError, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 
 use crate::Error;
 use crate::convert::map_to_yaml;
 use crate::dependencies::Node;
 
 /// The most faults of one chart that are told.
-const MAX_FAULTS: usize = 50;
+const MAX_FAULTS: usize = 1_000;
+
+/// Reads the schema at an `http` or `https` address that another one refers to.
+///
+/// # Errors
+/// Why there is none.
+pub type SchemaReader = Arc<dyn Fn(&str) -> Result<Vec<u8>, String> + Send + Sync>;
 
 /// A chart's schema, compiled at its first use.
 pub(crate) struct Schema {
@@ -37,37 +47,124 @@ impl Schema {
     }
 
     /// What the values do wrong, one line each.
-    fn faults(&self, values: &serde_json::Value) -> Vec<String> {
-        match self.validator.get_or_init(|| compile(&self.text)) {
+    fn faults(&self, values: &serde_json::Value, reader: Option<&SchemaReader>) -> Vec<String> {
+        match self.validator.get_or_init(|| compile(&self.text, reader)) {
             Err(problem) => vec![problem.clone()],
             Ok(validator) => {
-                let mut lines = Vec::new();
-                for error in validator.iter_errors(values).take(MAX_FAULTS) {
-                    describe(&error, 0, &mut lines);
-                }
-                lines
+                let found: Vec<_> = validator.iter_errors(values).take(MAX_FAULTS).collect();
+                faults::lines(&found.iter().collect::<Vec<_>>(), values, MAX_FAULTS)
             }
         }
     }
 }
 
-fn compile(text: &[u8]) -> Result<Validator, String> {
+fn compile(text: &[u8], reader: Option<&SchemaReader>) -> Result<Validator, String> {
     let mut schema: serde_json::Value =
         serde_json::from_slice(text).map_err(|e| format!("values.schema.json: {e}"))?;
     let mut draft = Draft::Draft202012;
+    let mut is_checked = true;
     if let Some(object) = schema.as_object_mut()
         && let Some(url) = object.remove("$schema")
     {
-        draft = read_draft(&url).ok_or_else(|| format!("values.schema.json: unknown $schema {url}"))?;
+        // What nobody can find allows everything.
+        is_checked = !url.as_str().is_some_and(|url| url.starts_with(NAME_SCHEME));
+        if is_checked {
+            draft = read_draft(&url).ok_or_else(|| format!("values.schema.json: unknown $schema {url}"))?;
+        }
     }
-    jsonschema::options()
-        .with_draft(draft)
+    if is_checked && let Err(error) = meta_validate(draft, &schema) {
+        let lines = faults::lines(&[&error], &schema, MAX_FAULTS).join("\n");
+        return Err(format!(
+            "\"{SCHEMA_URL}#\" is not valid against metaschema: jsonschema validation failed with '{}#'\n{lines}",
+            url_of(draft)
+        ));
+    }
+    cycles::cut(&mut schema, draft, SCHEMA_URL);
+    let mut options = jsonschema::options().with_draft(draft);
+    if matches!(draft, Draft::Draft4 | Draft::Draft6 | Draft::Draft7) {
+        for (name, check) in formats::FORMATS {
+            options = options.with_format(name, check);
+        }
+    }
+    options
+        // What Go's regular expressions cannot say is refused by Helm.
+        .with_pattern_options(PatternOptions::regex())
+        // Both are remarks to Helm.
+        .without_content_encoding_support("base64")
+        .without_content_media_type_support("application/json")
+        .with_base_uri(SCHEMA_URL)
+        .with_retriever(Retriever(reader.cloned()))
         .build(&schema)
-        .map_err(|e| format!("values.schema.json: {}", e.masked_with("the schema")))
+        .map_err(|error| unusable(&error))
+}
+
+/// Where Helm says that the schema lies.
+const SCHEMA_URL: &str = "file:///values.schema.json";
+
+/// Names that say nothing of a place. Helm warns and takes what they stand for to allow everything.
+const NAME_SCHEME: &str = "urn:";
+
+/// Schemas that others refer to. Without a reader nothing but the chart is read, and never a file of this machine.
+struct Retriever(Option<SchemaReader>);
+
+impl jsonschema::Retrieve for Retriever {
+    fn retrieve(
+        &self,
+        url: &jsonschema::Uri<String>,
+    ) -> Result<serde_json::Value, Box<dyn std::error::Error + Send + Sync>> {
+        let fails = |problem: String| format!("failing loading \"{url}\": {problem}").into();
+        if url.as_str().starts_with(NAME_SCHEME) {
+            return Ok(serde_json::Value::Bool(true));
+        }
+        let is_web = ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.as_str().starts_with(scheme));
+        match self.0.as_ref().filter(|_| is_web) {
+            None => Err(fails("a schema may refer to itself only".to_owned())),
+            Some(reader) => {
+                let text = reader(url.as_str()).map_err(fails)?;
+                serde_json::from_slice(&text).map_err(|error| fails(error.to_string()))
+            }
+        }
+    }
+}
+
+/// What keeps a schema from being used.
+fn unusable(error: &ValidationError<'_>) -> String {
+    if let ValidationErrorKind::Referencing(fault) = error.kind() {
+        return match fault {
+            jsonschema::ReferencingError::Unretrievable { source, .. } => source.to_string(),
+            jsonschema::ReferencingError::PointerToNowhere { pointer } => {
+                format!("json-pointer in \"{SCHEMA_URL}#{pointer}\" not found")
+            }
+            other => format!("values.schema.json: {other}"),
+        };
+    }
+    format!("values.schema.json: {}", error.masked_with("the schema"))
+}
+
+fn meta_validate(draft: Draft, schema: &serde_json::Value) -> Result<(), ValidationError<'_>> {
+    match draft {
+        Draft::Draft4 => jsonschema::draft4::meta::validate(schema),
+        Draft::Draft6 => jsonschema::draft6::meta::validate(schema),
+        Draft::Draft7 => jsonschema::draft7::meta::validate(schema),
+        Draft::Draft201909 => jsonschema::draft201909::meta::validate(schema),
+        _ => jsonschema::draft202012::meta::validate(schema),
+    }
+}
+
+fn url_of(draft: Draft) -> &'static str {
+    match draft {
+        Draft::Draft4 => "http://json-schema.org/draft-04/schema",
+        Draft::Draft6 => "http://json-schema.org/draft-06/schema",
+        Draft::Draft7 => "http://json-schema.org/draft-07/schema",
+        Draft::Draft201909 => "https://json-schema.org/draft/2019-09/schema",
+        _ => "https://json-schema.org/draft/2020-12/schema",
+    }
 }
 
 fn read_draft(url: &serde_json::Value) -> Option<Draft> {
-    let url = url.as_str()?.trim_end_matches('#');
+    let url = url.as_str()?.split('#').next()?;
     let name = url
         .strip_prefix("http://")
         .or_else(|| url.strip_prefix("https://"))?;
@@ -82,9 +179,9 @@ fn read_draft(url: &serde_json::Value) -> Option<Draft> {
 }
 
 /// Checks the values of a chart and its sub-charts, each against its own schema.
-pub(crate) fn check(root: &Node, values: &Map) -> Result<(), Error> {
+pub(crate) fn check(root: &Node, values: &Map, reader: Option<&SchemaReader>) -> Result<(), Error> {
     let mut text = String::new();
-    check_node(root, values, &mut text)?;
+    check_node(root, values, reader, &mut text)?;
     if text.is_empty() {
         Ok(())
     } else {
@@ -92,11 +189,16 @@ pub(crate) fn check(root: &Node, values: &Map) -> Result<(), Error> {
     }
 }
 
-fn check_node(node: &Node, values: &Map, text: &mut String) -> Result<(), Error> {
+fn check_node(
+    node: &Node,
+    values: &Map,
+    reader: Option<&SchemaReader>,
+    text: &mut String,
+) -> Result<(), Error> {
     if let Some(schema) = &node.chart.schema {
         let plain = whole_numbers(goyaml::Value::Map(map_to_yaml(values)));
         let plain = serde_json::Value::try_from(plain).map_err(|e| Error::Schema(e.to_string()))?;
-        let faults = schema.faults(&plain);
+        let faults = schema.faults(&plain, reader);
         if !faults.is_empty() {
             text.push_str(&format!("{}:\n{}\n", node.name, faults.join("\n")));
         }
@@ -104,7 +206,7 @@ fn check_node(node: &Node, values: &Map, text: &mut String) -> Result<(), Error>
     for child in &node.children {
         match values.get(&child.name) {
             None | Some(Value::Nil) => {}
-            Some(Value::Map(inner)) => check_node(child, &inner, text)?,
+            Some(Value::Map(inner)) => check_node(child, &inner, reader, text)?,
             Some(other) => text.push_str(&format!(
                 "{}:\ninvalid type for values: expected object (map), got {}\n",
                 child.name,
@@ -129,98 +231,5 @@ fn whole_numbers(value: goyaml::Value) -> goyaml::Value {
                 .collect(),
         ),
         other => other,
-    }
-}
-
-fn describe(error: &ValidationError<'_>, depth: usize, lines: &mut Vec<String>) {
-    let instance = error.instance();
-    let length = match instance.as_ref() {
-        serde_json::Value::String(text) => text.chars().count(),
-        serde_json::Value::Array(items) => items.len(),
-        serde_json::Value::Object(fields) => fields.len(),
-        _ => 0,
-    };
-    let quoted = |names: &[String]| {
-        let mut names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-        names.sort();
-        names.join(", ")
-    };
-    let mut inner: &[Vec<ValidationError<'static>>] = &[];
-    let text = match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            format!("missing property '{}'", property.as_str().unwrap_or_default())
-        }
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            format!("additional properties {} not allowed", quoted(unexpected))
-        }
-        ValidationErrorKind::Type { kind } => format!("got {}, want {}", type_of(instance), wanted(kind)),
-        ValidationErrorKind::Enum { options } => match options.as_array().map(Vec::as_slice) {
-            Some([]) | None => "value must be one of none".to_owned(),
-            Some(options) => {
-                let options: Vec<String> = options
-                    .iter()
-                    .map(|option| option.to_string().replace('"', "'"))
-                    .collect();
-                format!("value must be one of {}", options.join(", "))
-            }
-        },
-        ValidationErrorKind::Constant { expected_value } => {
-            format!("value must be {}", expected_value.to_string().replace('"', "'"))
-        }
-        ValidationErrorKind::MinLength { limit } => format!("minLength: got {length}, want {limit}"),
-        ValidationErrorKind::MaxLength { limit } => format!("maxLength: got {length}, want {limit}"),
-        ValidationErrorKind::MinItems { limit } => format!("minItems: got {length}, want {limit}"),
-        ValidationErrorKind::MaxItems { limit } => format!("maxItems: got {length}, want {limit}"),
-        ValidationErrorKind::MinProperties { limit } => format!("minProperties: got {length}, want {limit}"),
-        ValidationErrorKind::MaxProperties { limit } => format!("maxProperties: got {length}, want {limit}"),
-        ValidationErrorKind::Minimum { limit } => format!("minimum: want {limit}"),
-        ValidationErrorKind::Maximum { limit } => format!("maximum: want {limit}"),
-        ValidationErrorKind::ExclusiveMinimum { limit } => format!("exclusiveMinimum: want {limit}"),
-        ValidationErrorKind::ExclusiveMaximum { limit } => format!("exclusiveMaximum: want {limit}"),
-        ValidationErrorKind::Pattern { pattern } => format!("value does not match pattern '{pattern}'"),
-        ValidationErrorKind::AnyOf { context } => {
-            inner = context;
-            "'anyOf' failed".to_owned()
-        }
-        ValidationErrorKind::OneOfNotValid { context } => {
-            inner = context;
-            "'oneOf' failed, none matched".to_owned()
-        }
-        ValidationErrorKind::OneOfMultipleValid { .. } => "'oneOf' failed, several matched".to_owned(),
-        ValidationErrorKind::Not { .. } => "'not' failed".to_owned(),
-        ValidationErrorKind::FalseSchema => "false schema".to_owned(),
-        _ => error.masked().to_string(),
-    };
-    lines.push(format!(
-        "{}- at '{}': {text}",
-        "  ".repeat(depth),
-        error.instance_path()
-    ));
-    for error in inner.iter().flatten() {
-        if lines.len() < MAX_FAULTS {
-            describe(error, depth + 1, lines);
-        }
-    }
-}
-
-fn type_of(value: &serde_json::Value) -> &'static str {
-    match value {
-        serde_json::Value::Null => "null",
-        serde_json::Value::Bool(_) => "boolean",
-        serde_json::Value::Number(_) => "number",
-        serde_json::Value::String(_) => "string",
-        serde_json::Value::Array(_) => "array",
-        serde_json::Value::Object(_) => "object",
-    }
-}
-
-fn wanted(kind: &TypeKind) -> String {
-    match kind {
-        TypeKind::Single(one) => one.to_string(),
-        TypeKind::Multiple(set) => {
-            let mut names: Vec<String> = set.iter().map(|one| one.to_string()).collect();
-            names.sort();
-            names.join(" or ")
-        }
     }
 }

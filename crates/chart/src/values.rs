@@ -14,7 +14,8 @@ pub use sources::{ValueSources, ValuesFile};
 /// in Helm.
 pub(crate) fn load_values(text: &[u8]) -> Result<Map, String> {
     let mut values = Map::new();
-    for document in documents(text)? {
+    let (documents, fault) = documents(text);
+    for document in documents {
         let tree = from_yaml(&document, Numbers::Float64)
             .map_err(|problem| format!("cannot unmarshal yaml document: {problem}"))?;
         match tree {
@@ -26,7 +27,10 @@ pub(crate) fn load_values(text: &[u8]) -> Result<Map, String> {
             }
         }
     }
-    Ok(values)
+    match fault {
+        Some(problem) => Err(problem),
+        None => Ok(values),
+    }
 }
 
 /// Lays `over` on top of `base`: mappings are merged, everything else (also `null`) replaces what was there.
@@ -41,8 +45,9 @@ pub(crate) fn merge_maps(base: &mut Map, over: Map) {
     }
 }
 
-/// Splits a stream at its `---` lines as Kubernetes' YAML reader does; line ends become `\n`.
-fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+/// Splits a stream at its `---` lines as Kubernetes' YAML reader does; line ends become `\n`. The second part is what is
+/// wrong with a separator, of which the reader tells only after the documents before it.
+fn documents(text: &[u8]) -> (Vec<Vec<u8>>, Option<String>) {
     let (mut all, mut current) = (Vec::new(), Vec::new());
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     for line in text.split(|byte| *byte == b'\n') {
@@ -51,9 +56,9 @@ fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
             let after = String::from_utf8_lossy(after);
             let after = after.trim();
             if !after.is_empty() && !after.starts_with('#') {
-                return Err(format!(
-                    "error reading yaml document: invalid Yaml document separator: {after}"
-                ));
+                let problem =
+                    format!("error reading yaml document: invalid Yaml document separator: {after}");
+                return (all, Some(problem));
             }
             if !current.is_empty() {
                 all.push(std::mem::take(&mut current));
@@ -66,7 +71,7 @@ fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     if !current.is_empty() {
         all.push(current);
     }
-    Ok(all)
+    (all, None)
 }
 
 #[cfg(test)]

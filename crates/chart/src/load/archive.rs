@@ -10,15 +10,48 @@ use crate::Error;
 use crate::chart::ChartFile;
 use crate::load::strip_byte_order_mark;
 
-/// Helm's limit for one file: 5 MiB.
-const MAX_FILE: u64 = 5 << 20;
-/// Helm's limit for a whole chart: 100 MiB.
+/// Helm's limit for a whole chart, unpacked: 100 MiB.
 const MAX_CHART: u64 = 100 << 20;
 /// The most entries a chart archive may have.
 const MAX_ENTRIES: usize = 10_000;
 
 /// Reads all files of a packaged chart, sorted by path; the one directory around them is dropped.
 pub(crate) fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
+    let mut top = None::<String>;
+    read(archive, |name| {
+        let (directory, path) = place(name)?;
+        match &top {
+            Some(top) if *top != directory => {
+                return Err(Error::Archive(format!(
+                    "two top directories, {top:?} and {directory:?}"
+                )));
+            }
+            Some(_) => {}
+            None => top = Some(directory.to_owned()),
+        }
+        Ok(path)
+    })
+}
+
+/// Reads all files of an archive (`.tgz`) that need not be a chart, sorted by path, with the same bounds and the same
+/// distrust.
+///
+/// # Errors
+/// [`Error::Archive`].
+pub fn archive_files(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
+    read(archive, |name| {
+        // Below a directory of our own, every path that is no way out of it is one inside.
+        let name = name.replace('\\', "/");
+        let below = format!("archive/{}", name.strip_prefix("./").unwrap_or(&name));
+        place(&below).map(|(_, path)| path)
+    })
+}
+
+/// Reads all files, under the path that `place` gives them, sorted by it.
+fn read(
+    archive: &[u8],
+    mut place: impl FnMut(&str) -> Result<String, Error>,
+) -> Result<Vec<ChartFile>, Error> {
     let refuse = |problem: String| Error::Archive(problem);
     if !archive.starts_with(b"\x1f\x8b") {
         return Err(refuse("not a gzip file".to_owned()));
@@ -26,8 +59,8 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
     // Headers and padding count too, so that a stream of nothing but headers ends as well.
     let stream = MultiGzDecoder::new(archive).take(MAX_CHART + (MAX_ENTRIES as u64) * 2048);
     let mut archive = Archive::new(stream);
-    let (mut files, mut folded) = (BTreeMap::new(), BTreeMap::new());
-    let (mut total, mut top) = (0, None::<String>);
+    let mut files = BTreeMap::new();
+    let mut total = 0;
 
     let entries = archive.entries().map_err(|e| refuse(e.to_string()))?;
     for (index, entry) in entries.enumerate() {
@@ -46,39 +79,26 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
                 )));
             }
         }
-        let (directory, path) = place(&name)?;
-        match &top {
-            Some(top) if *top != directory => {
-                return Err(refuse(format!("two top directories, {top:?} and {directory:?}")));
-            }
-            Some(_) => {}
-            None => top = Some(directory.to_owned()),
-        }
+        let path = place(&name)?;
         let size = entry.size();
-        if size > MAX_FILE {
-            return Err(refuse(format!(
-                "{name:?} is larger than the maximum file size {MAX_FILE}"
-            )));
-        }
-        total += size;
+        total = u64::saturating_add(total, size);
         if total > MAX_CHART {
             return Err(refuse(format!(
                 "the chart is larger than the maximum size {MAX_CHART}"
             )));
         }
-        let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+        // What the header promises may never come: room is made as it does.
+        let mut data = Vec::new();
         (&mut entry)
-            .take(MAX_FILE)
+            .take(size)
             .read_to_end(&mut data)
             .map_err(|e| refuse(format!("{name:?}: {e}")))?;
         if data.len() as u64 != size {
             return Err(refuse(format!("{name:?} is cut off")));
         }
         strip_byte_order_mark(&mut data);
-        if let Some(other) = folded.insert(path.to_lowercase(), path.clone()) {
-            return Err(refuse(format!(
-                "{path:?} and {other:?} cannot be told apart on every file system"
-            )));
+        if files.contains_key(&path) {
+            return Err(refuse(format!("{path:?} is there twice")));
         }
         files.insert(path, data);
     }
@@ -91,22 +111,20 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
         .collect())
 }
 
-/// Splits off the top directory and refuses every path that could lead elsewhere.
+/// Splits off the top directory and refuses every path that could lead elsewhere. A path with backslashes was packed on
+/// Windows.
 fn place(name: &str) -> Result<(&str, String), Error> {
     let refuse = |problem: &str| Err(Error::Archive(format!("{name:?}: {problem}")));
-    if name.contains('\\') {
-        return refuse("chart contains illegally named files");
-    }
-    let name_in_archive = name.strip_prefix("./").unwrap_or(name);
-    let Some((directory, rest)) = name_in_archive.split_once('/') else {
-        return refuse(if name_in_archive == "Chart.yaml" {
+    let separator = if name.contains('\\') { '\\' } else { '/' };
+    let Some((directory, rest)) = name.split_once(separator) else {
+        return refuse(if name == "Chart.yaml" {
             "chart yaml not in base directory"
         } else {
             "chart illegally contains content outside the base directory"
         });
     };
     let mut parts = Vec::new();
-    for part in rest.split('/') {
+    for part in rest.split([separator, '/']) {
         match part {
             "" if parts.is_empty() => return refuse("chart illegally contains absolute paths"),
             "" | "." => {}
@@ -114,7 +132,7 @@ fn place(name: &str) -> Result<(&str, String), Error> {
             part => parts.push(part),
         }
     }
-    if directory == ".." || directory.is_empty() {
+    if directory.is_empty() || directory.split('/').any(|part| part == "..") {
         return refuse("chart illegally references parent directory");
     }
     let drive = |part: &str| {

@@ -73,7 +73,7 @@ fn hostile_archives_are_refused() {
         ("up//etc/passwd", "absolute paths"),
         ("Chart.yaml", "base directory"),
         ("up/c:/x", "illegally named"),
-        ("up\\x", "illegally named"),
+        ("up\\..\\x", "parent directory"),
     ] {
         let error = Chart::from_archive(&archive(&[("up/Chart.yaml", CHART), (path, "x")])).unwrap_err();
         assert!(error.to_string().contains(problem), "{path}: {error}");
@@ -84,8 +84,8 @@ fn hostile_archives_are_refused() {
             "two top directories",
         ),
         (
-            vec![("up/Chart.yaml", CHART), ("up/chart.yaml", "x")],
-            "cannot be told apart",
+            vec![("up/Chart.yaml", CHART), ("up/Chart.yaml", "x")],
+            "is there twice",
         ),
         (vec![], "no files"),
     ] {
@@ -101,7 +101,7 @@ fn hostile_archives_are_refused() {
 }
 
 #[test]
-fn links_and_huge_files_are_refused() {
+fn links_are_refused() {
     let mut builder = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Symlink);
@@ -114,10 +114,6 @@ fn links_and_huge_files_are_refused() {
         error.to_string().contains("neither a file nor a directory"),
         "{error}"
     );
-
-    let big = "x".repeat((5 << 20) + 1);
-    let error = Chart::from_archive(&archive(&[("up/values.yaml", &big)])).unwrap_err();
-    assert!(error.to_string().contains("maximum file size"), "{error}");
 }
 
 #[test]

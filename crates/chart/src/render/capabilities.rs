@@ -113,6 +113,12 @@ impl Object for KubeVersionObject {
         ]
     }
 
+    fn printed_fields(&self) -> Vec<(&'static str, Value)> {
+        let mut fields = self.fields();
+        fields.insert(1, ("normalizedVersion", self.0.normalized.as_str().into()));
+        fields
+    }
+
     fn method(&self, name: &str) -> Option<Signature> {
         matches!(name, "GitVersion" | "String").then_some(Signature::fixed(&[], Returns::Concrete))
     }
@@ -125,8 +131,15 @@ impl Object for KubeVersionObject {
         }))
     }
 
-    fn string(&self) -> Option<Str> {
+    fn string_in_place(&self) -> Option<Str> {
         Some(self.0.normalized.as_str().into())
+    }
+
+    /// A copy leaves out what is not exported.
+    fn deep_copy(&self) -> Option<Value> {
+        let mut copy = self.0.clone();
+        copy.normalized.clear();
+        Some(Value::object(Self(copy)))
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
@@ -159,12 +172,10 @@ impl Object for HelmVersionObject {
             .collect()
     }
 
-    fn data(&self) -> Option<Value> {
-        Some(Value::Map(
-            HELM.iter()
-                .map(|(_, name, value)| ((*name).into(), (*value).into()))
-                .collect(),
-        ))
+    fn json_fields(&self) -> Vec<(&'static str, Value)> {
+        HELM.iter()
+            .map(|(_, name, value)| (*name, (*value).into()))
+            .collect()
     }
 
     fn equals(&self, other: &dyn Object) -> bool {

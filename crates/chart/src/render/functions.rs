@@ -3,14 +3,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use evenkeel_gotemplate::{
     Closure, Error, Executor, FuncMap, Map, Parsed, Returns, Signature, Str, Taint, Type, Value, parse,
 };
 use evenkeel_goyaml as goyaml;
 
-use super::{Lookup, find, without_no_value};
+use super::{World, find, without_no_value};
 use crate::convert;
 
 /// How often one template may be inside itself through `include`.
@@ -27,8 +26,9 @@ pub(crate) fn is_function(name: &str) -> bool {
 }
 
 /// All functions for one render.
-pub(crate) fn map(lookup: Option<Arc<dyn Lookup>>) -> FuncMap {
+pub(super) fn map(world: World) -> FuncMap {
     const TEXT_AND_ANY: &[Type] = &[Type::Str, Type::Any];
+    let World { lookup, hosts } = world;
     let mut functions = FuncMap::new();
     let concrete = |params| Signature::fixed(params, Returns::Concrete);
 
@@ -101,10 +101,21 @@ pub(crate) fn map(lookup: Option<Arc<dyn Lookup>>) -> FuncMap {
             },
         ),
     );
-    // Names are not looked up in the network.
     functions.insert(
         "getHostByName",
-        Closure::new(concrete(&[Type::Str]), |_, _| Ok(Value::Str(Str::EMPTY))),
+        Closure::new(concrete(&[Type::Str]), move |executor, args| {
+            match (args, &hosts) {
+                ([Value::Str(_)], None) => Ok(Value::Str(Str::EMPTY)),
+                ([Value::Str(name)], Some(hosts)) => {
+                    executor.taint(Taint::Lookup);
+                    let name = name.to_text();
+                    let address =
+                        hosts(&name).ok_or_else(|| Error::message(format!("no such host: {name:?}")))?;
+                    Ok(Value::from(address.as_str()))
+                }
+                _ => wrong_arguments("getHostByName"),
+            }
+        }),
     );
     functions
 }

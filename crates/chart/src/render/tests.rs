@@ -149,3 +149,55 @@ fn a_name_from_a_template() {
     );
     assert!(name_from_template("{{ nope }}", options()).is_err());
 }
+
+#[test]
+fn the_version_of_kubernetes_prints_itself_only_in_place() {
+    let expressions = [
+        ("{{ .Capabilities.KubeVersion }}", "v1.37.0"),
+        ("{{ .Capabilities.KubeVersion.String }}", "v1.37.0"),
+        ("{{ $k := .Capabilities.KubeVersion }}{{ $k }}", "v1.37.0"),
+        (
+            r#"{{ printf "%v" .Capabilities.KubeVersion }}"#,
+            "{v1.37.0 v1.37.0 1 37}",
+        ),
+        (
+            r"{{ .Capabilities.KubeVersion | toString }}",
+            "{v1.37.0 v1.37.0 1 37}",
+        ),
+        (
+            r#"{{ printf "%#v" .Capabilities.KubeVersion }}"#,
+            r#"common.KubeVersion{Version:"v1.37.0", normalizedVersion:"v1.37.0", Major:"1", Minor:"37"}"#,
+        ),
+    ];
+    for (expression, expected) in expressions {
+        let template = format!("a: |\n  {expression}");
+        let printed = outcome(&[("templates/a.yaml", &template)]).unwrap();
+        assert!(printed.ends_with(&format!("  {expected}")), "{printed}");
+    }
+}
+
+#[test]
+fn values_of_a_sub_chart_that_are_none_are_told_as_by_helm() {
+    let refused = |dependencies: &str| {
+        let metadata = format!("apiVersion: v2\nname: c\nversion: 1.0.0\n{dependencies}");
+        let files = [
+            ("Chart.yaml", metadata.as_str()),
+            ("values.yaml", "sub: text\n"),
+            (
+                "charts/sub/Chart.yaml",
+                "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+            ),
+        ];
+        let chart = Chart::from_files(files).unwrap();
+        let release = Release::install("r", "ns");
+        let capabilities = Capabilities::default();
+        let rendered = render(&chart, &goyaml::Value::Null, &release, &capabilities, options());
+        rendered.unwrap_err().to_string()
+    };
+    assert!(refused("").starts_with("type mismatch on sub: "));
+    let declared = refused("dependencies: [{name: sub, version: 1.0.0}]\n");
+    assert!(
+        declared.starts_with("chart dependencies processing failed: type mismatch on sub: "),
+        "{declared}"
+    );
+}

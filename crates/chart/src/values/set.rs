@@ -1,5 +1,7 @@
 //! The little language of `--set` and its relatives: `a.b=1,list[0].name=x,l={1,2}`.
 
+use std::num::IntErrorKind;
+
 use evenkeel_goyaml::{Map, Numbers, Value, from_json};
 
 /// Helm's limit for a list index.
@@ -167,7 +169,12 @@ impl Parser<'_> {
         };
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {
-            return fault(format!("unexpected data at end of array index: {text:?}"));
+            // Go prints the characters one by one.
+            let shown: Vec<String> = text.chars().map(|c| format!("{c:?}")).collect();
+            return fault(format!(
+                "unexpected data at end of array index: [{}]",
+                shown.join(" ")
+            ));
         }
         match stop {
             None => Err(Stop::End),
@@ -215,11 +222,17 @@ impl Parser<'_> {
         if stop.is_none() {
             return Err(Stop::End);
         }
-        match text.parse() {
+        match text.parse::<i64>() {
             Ok(index) => Ok(index),
-            Err(_) => fault(format!(
-                "error parsing index: strconv.Atoi: parsing {text:?}: invalid syntax"
-            )),
+            Err(problem) => {
+                let problem = match problem.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                fault(format!(
+                    "error parsing index: strconv.Atoi: parsing {text:?}: {problem}"
+                ))
+            }
         }
     }
 
@@ -335,7 +348,7 @@ fn wrong_type<T>(value: &Value, wanted: &str) -> Result<T, Stop> {
         Value::Int(_) => "int64",
         Value::Uint(_) => "uint64",
         Value::Float(_) => "float64",
-        Value::String(_) => "string",
+        Value::String(_) | Value::Timestamp(_) => "string",
         Value::List(_) => "[]interface {}",
         Value::Map(_) => "map[string]interface {}",
     };
@@ -430,10 +443,14 @@ mod tests {
                 "error parsing index: strconv.Atoi: parsing \"x\": invalid syntax",
             ),
             (
+                "a[99999999999999999999]=1",
+                "error parsing index: strconv.Atoi: parsing \"99999999999999999999\": value out of range",
+            ),
+            (
                 "a[65537]=1",
                 "index of 65537 is greater than maximum supported index of 65536",
             ),
-            ("a[0]x=1", "unexpected data at end of array index: \"x\""),
+            ("a[0]]x=1", "unexpected data at end of array index: [']' 'x']"),
             (
                 "s.b=1",
                 "unable to parse key: interface conversion: interface {} is string, not map[string]interface {}",

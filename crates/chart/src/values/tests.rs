@@ -29,8 +29,14 @@ fn separators_are_checked() {
         "error reading yaml document: invalid Yaml document separator: b: 2"
     );
     assert_eq!(
-        documents(b"a: 1\r\n---\r\nb: 2").unwrap(),
-        [b"a: 1\n".to_vec(), b"b: 2\n".to_vec()]
+        documents(b"a: 1\r\n---\r\nb: 2"),
+        (vec![b"a: 1\n".to_vec(), b"b: 2\n".to_vec()], None)
+    );
+    // Documents are read one by one, so what is wrong with the first is told first.
+    let problem = json("a: *none\n---\nb: 1\n--- x\n").unwrap_err();
+    assert!(
+        problem.ends_with("yaml: unknown anchor 'none' referenced"),
+        "{problem}"
     );
 }
 
