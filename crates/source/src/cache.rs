@@ -1,4 +1,4 @@
-//! Parsed charts, shared and bounded.
+//! Values shared by all who need them, and bounded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A bounded map from a key to a shared value; the least recently used one makes room.
 #[derive(Debug)]
-pub(crate) struct Cache<K, V> {
+pub struct Cache<K, V> {
     inner: Mutex<Inner<K, V>>,
     capacity: usize,
 }
@@ -19,7 +19,8 @@ struct Inner<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V> Cache<K, V> {
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// A map of at most `capacity` values.
+    pub fn new(capacity: usize) -> Self {
         let inner = Inner {
             values: HashMap::new(),
             by_use: BTreeMap::new(),
@@ -31,7 +32,8 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
         }
     }
 
-    pub(crate) fn get(&self, key: &K) -> Option<Arc<V>> {
+    /// The value of a key, which counts as used.
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
         let mut inner = self.lock();
         let value = Arc::clone(&inner.values.get(key)?.1);
         inner.touch(key.clone(), Arc::clone(&value));
@@ -39,7 +41,7 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
     }
 
     /// Keeps `value`, unless another thread was first: then that one is kept and returned, so that all share it.
-    pub(crate) fn insert(&self, key: K, value: Arc<V>) -> Arc<V> {
+    pub fn insert(&self, key: K, value: Arc<V>) -> Arc<V> {
         let mut inner = self.lock();
         let value = inner.values.get(&key).map_or(value, |(_, kept)| Arc::clone(kept));
         inner.touch(key, Arc::clone(&value));
@@ -52,7 +54,8 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
         value
     }
 
-    pub(crate) fn remove(&self, key: &K) {
+    /// Forgets a value.
+    pub fn remove(&self, key: &K) {
         let mut inner = self.lock();
         if let Some((used, _)) = inner.values.remove(key) {
             inner.by_use.remove(&used);

@@ -1,4 +1,4 @@
-//! Reading a chart directory, within bounds.
+//! Reading a directory, within bounds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,19 @@ use std::time::SystemTime;
 use evenkeel_chart::IgnoreRules;
 use evenkeel_core::Digest;
 
-use crate::Error;
+use crate::{Error, format};
 
-/// The most files one chart may have (spec: the bounds of Helm's archives).
-const FILES_MAX: usize = 10_000;
-/// The largest single file, in bytes.
-const FILE_SIZE_MAX: u64 = 5 * 1024 * 1024;
-/// The most bytes of one chart in all.
-const TOTAL_SIZE_MAX: u64 = 100 * 1024 * 1024;
-/// The deepest directory below a chart; also ends a circle of symbolic links.
+/// The most files one source may have (spec: the bounds of Helm's archives).
+pub(crate) const FILES_MAX: usize = 10_000;
+/// The most bytes of one source in all.
+pub(crate) const TOTAL_SIZE_MAX: u64 = 100 * 1024 * 1024;
+/// The deepest directory below a source; also ends a circle of symbolic links.
 const DEPTH_MAX: usize = 40;
 
-/// One file of a chart.
+/// One file of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Path below the chart, parts separated by `/`.
+    /// Path below the source's directory, parts separated by `/`.
     pub path: String,
     /// Content.
     pub content: Vec<u8>,
@@ -47,13 +45,25 @@ pub(crate) struct Listing {
 /// Symbolic links are followed, as Helm does; with `within`, only to places below it.
 ///
 /// # Errors
-/// [`Error::Read`], [`Error::NotADirectory`], [`Error::TooLarge`], [`Error::FileName`], [`Error::OutsideRoot`].
+/// [`Error::Read`], [`Error::NotADirectory`], [`Error::TooLarge`], [`Error::FileName`], [`Error::Irregular`],
+/// [`Error::OutsideRoot`].
 pub fn read_directory(root: &Path, within: Option<&Path>) -> Result<Vec<File>, Error> {
-    list(root, within)?.read()
+    list(root, within, Selection::Chart)?.read()
+}
+
+/// Which files of a directory are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Selection {
+    /// What `.helmignore` does not leave out.
+    Chart,
+    /// Plain manifests: see [`format::is_manifest`].
+    Manifests,
+    /// All but what Git keeps for itself.
+    Everything,
 }
 
 /// Finds the files of `root` without reading them.
-pub(crate) fn list(root: &Path, within: Option<&Path>) -> Result<Listing, Error> {
+pub(crate) fn list(root: &Path, within: Option<&Path>, selection: Selection) -> Result<Listing, Error> {
     let metadata = fs::metadata(root).map_err(|source| read_error(root, source))?;
     if !metadata.is_dir() {
         return Err(Error::NotADirectory(root.to_owned()));
@@ -61,7 +71,11 @@ pub(crate) fn list(root: &Path, within: Option<&Path>) -> Result<Listing, Error>
     let mut walk = Walk {
         root,
         within,
-        rules: ignore_rules(root)?,
+        rules: match selection {
+            Selection::Chart => Rules::Chart(ignore_rules(root)?),
+            Selection::Manifests => Rules::Manifests,
+            Selection::Everything => Rules::Everything,
+        },
         entries: Vec::new(),
         total: 0,
     };
@@ -89,6 +103,10 @@ impl Listing {
         Digest::of_parts(parts)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// When the youngest file was changed.
     pub(crate) fn newest(&self) -> Option<SystemTime> {
         self.entries.iter().map(|entry| entry.modified).max()
@@ -113,9 +131,36 @@ impl Listing {
 struct Walk<'a> {
     root: &'a Path,
     within: Option<&'a Path>,
-    rules: IgnoreRules,
+    rules: Rules,
     entries: Vec<Entry>,
     total: u64,
+}
+
+/// A [`Selection`], ready for use.
+enum Rules {
+    Chart(IgnoreRules),
+    Manifests,
+    Everything,
+}
+
+impl Rules {
+    /// Whether a path is left out whatever it is.
+    fn ignores_name(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        match self {
+            Self::Chart(_) => false,
+            Self::Manifests => name.starts_with('.'),
+            Self::Everything => name == ".git",
+        }
+    }
+
+    fn ignores(&self, path: &str, is_dir: bool) -> bool {
+        match self {
+            Self::Chart(rules) => rules.ignores(path, is_dir),
+            Self::Manifests => !is_dir && !format::is_manifest(path),
+            Self::Everything => false,
+        }
+    }
 }
 
 impl Walk<'_> {
@@ -134,6 +179,9 @@ impl Walk<'_> {
             } else {
                 format!("{prefix}/{name}")
             };
+            if self.rules.ignores_name(&path) {
+                continue;
+            }
             let metadata = fs::metadata(&location).map_err(|source| read_error(&location, source))?;
             if self.rules.ignores(&path, metadata.is_dir()) {
                 continue;
@@ -143,6 +191,8 @@ impl Walk<'_> {
                 self.descend(&location, &path, depth + 1)?;
             } else if metadata.is_file() {
                 self.add(path, location, &metadata)?;
+            } else {
+                return Err(Error::Irregular(location));
             }
         }
         Ok(())
@@ -153,9 +203,6 @@ impl Walk<'_> {
         self.total = self.total.saturating_add(length);
         if self.entries.len() >= FILES_MAX {
             return Err(self.too_large(format!("it has more than {FILES_MAX} files")));
-        }
-        if length > FILE_SIZE_MAX {
-            return Err(self.too_large(format!("{path} is larger than {FILE_SIZE_MAX} bytes")));
         }
         if self.total > TOTAL_SIZE_MAX {
             return Err(self.too_large(format!(

@@ -1,20 +1,56 @@
-//! Where charts come from: directories and uploaded archives, parsed once and shared.
+//! Where charts come from: directories, uploaded archives, Helm repositories and OCI registries; parsed once and shared.
 //!
 //! ```text
 //! SourceRef ──▶ Sources ──▶ directory (below the root, stamp unchanged?) ─┐
-//!                      └──▶ archive  (fetched by digest, checked)  ───────┴─▶ Arc<Chart>, by content digest
+//!                      ├──▶ archive  (fetched by digest, checked)  ───────┼─▶ Arc<Chart>, by content digest
+//!                      └──▶ Remote   (resolution ─▶ archive by digest) ───┘
 //! ```
 //!
 //! A parsed chart is shared by all clusters that use it. A directory is read again only when the stamp of its files
-//! (path, length, time of change) differs, so a check of an unchanged fleet reads no chart file.
+//! (path, length, time of change) differs, and what a version range stands for is asked for only when it is due, so a
+//! check of an unchanged fleet reads no chart file and sends no request.
+//!
+//! A directory or archive may hold a kustomization or plain manifests instead; [`Content`] says which. Plain manifests are
+//! parsed here; of a kustomization the files are gathered, with the folders beside it that it refers to, and every address
+//! that a build would load from is noted.
+//!
+//! [`Helm`] finds charts by the settings and words of Helm, and checks who signed them: OpenPGP is read here, and keys and
+//! signatures are given to aws-lc-rs.
+//!
+//! [`Remote`] speaks to hosts that others name: [`HostPolicy`] says which, [`Credentials`] stay with the host they are
+//! for, and everything that comes back is bounded and checked against its digest before it is used.
 
+mod address;
 mod archives;
 mod cache;
+mod credentials;
 mod directory;
 mod error;
+mod flight;
+mod format;
+mod helm;
+mod hosts;
+mod http;
+mod index;
+mod kustomization;
+mod manifests;
+mod openpgp;
+mod registry;
+mod remote;
+mod repository;
 mod sources;
+mod store;
+mod version;
 
 pub use archives::{Archives, NoArchives};
+pub use cache::Cache;
+pub use credentials::{Credentials, CredentialsFile, Entry, Scope, Secret, Tls};
 pub use directory::{File, read_directory};
 pub use error::Error;
-pub use sources::{DirectoryPolicy, Sources};
+pub use helm::{ChartOptions, Helm, HelmSettings, Located, Told};
+pub use hosts::{HostPattern, HostPolicy};
+pub use kustomization::{Kustomization, RemoteReference};
+pub use manifests::Manifests;
+pub use remote::{ARCHIVE_SIZE_MAX, CacheOptions, CredentialsSource, FRESH_FOR, Remote, RemoteOptions};
+pub use sources::{Content, DirectoryPolicy, Sources};
+pub use store::CACHE_SIZE_MAX;

@@ -1,4 +1,6 @@
-//! From a [`SourceRef`] to a parsed chart.
+//! From a [`SourceRef`] to what it holds.
+
+mod content;
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -11,8 +13,12 @@ use evenkeel_core::{Clock, Digest, SourceRef};
 use evenkeel_telemetry::Tasks;
 
 use crate::cache::Cache;
-use crate::directory::{Listing, list};
-use crate::{Archives, Error};
+use crate::directory::{Listing, Selection, list};
+use crate::remote::RemoteSource;
+use crate::{Archives, Error, Remote};
+
+pub use content::Content;
+use content::Contents;
 
 /// How many parsed charts are kept.
 const CHARTS_KEPT: usize = 256;
@@ -34,10 +40,12 @@ pub enum DirectoryPolicy {
 pub struct Sources {
     directories: DirectoryPolicy,
     archives: Arc<dyn Archives>,
+    remote: Option<Remote>,
     clock: Arc<dyn Clock>,
     tasks: Tasks,
     charts: Cache<Digest, Chart>,
     stamps: Cache<PathBuf, Stamped>,
+    contents: Contents,
 }
 
 /// A directory as it was read last.
@@ -65,10 +73,21 @@ impl Sources {
         Self {
             directories,
             archives,
+            remote: None,
             clock,
             tasks,
             charts: Cache::new(CHARTS_KEPT),
             stamps: Cache::new(CHARTS_KEPT),
+            contents: Contents::new(),
+        }
+    }
+
+    /// The same, and charts of repositories and registries as well.
+    #[must_use]
+    pub fn with_remote(self, remote: Remote) -> Self {
+        Self {
+            remote: Some(remote),
+            ..self
         }
     }
 
@@ -83,13 +102,17 @@ impl Sources {
                 self.blocking(path.clone(), move || this.directory(&path)).await
             }
             SourceRef::Archive { digest } => self.archive(digest).await,
+            // Its future is large, and most sources need none of it.
+            SourceRef::Repository { .. } | SourceRef::Oci { .. } => Box::pin(self.remote(source)).await,
         }
     }
 
-    /// Checks that `source` may be used, without reading the chart: for refusing a configuration at once.
+    /// Checks that `source` may be used, without reading the chart or asking a host: for refusing a configuration at
+    /// once.
     ///
     /// # Errors
-    /// [`Error::DirectoriesRefused`], [`Error::OutsideRoot`], [`Error::Read`], [`Error::NotADirectory`].
+    /// [`Error::DirectoriesRefused`], [`Error::OutsideRoot`], [`Error::Read`], [`Error::NotADirectory`],
+    /// [`Error::NoRemote`], [`Error::HostRefused`], [`Error::Range`].
     pub fn check(&self, source: &SourceRef) -> Result<(), Error> {
         match source {
             SourceRef::Directory { path } => {
@@ -101,23 +124,25 @@ impl Sources {
                 }
             }
             SourceRef::Archive { .. } => Ok(()),
+            SourceRef::Repository { .. } | SourceRef::Oci { .. } => {
+                let (remote, source) = self.remote_source(source)?;
+                remote.check(&source)
+            }
         }
     }
 
-    /// Checks that `archive` holds a chart, and keeps it parsed: an upload is usually used soon.
+    /// Checks that `archive` holds something we know, and keeps it parsed: an upload is usually used soon.
     ///
     /// # Errors
-    /// [`Error::Chart`].
-    pub async fn check_archive(&self, archive: Bytes) -> Result<(), Error> {
+    /// [`Error::Chart`], [`Error::Format`], [`Error::Kustomization`].
+    pub async fn check_archive(&self, archive: Bytes) -> Result<Content, Error> {
         let digest = Digest::of(&archive);
-        let chart = self.parse_archive(&digest, archive).await?;
-        self.charts.insert(digest, chart);
-        Ok(())
+        self.keep_archive(&digest, archive, None).await
     }
 
     fn directory(&self, path: &str) -> Result<Arc<Chart>, Error> {
         let (directory, within) = self.locate(path)?;
-        let listing = list(&directory, within.as_deref())?;
+        let listing = list(&directory, within.as_deref(), Selection::Chart)?;
         let stamp = listing.stamp();
         if let Some(known) = self.stamps.get(&directory)
             && known.stamp == stamp
@@ -162,8 +187,31 @@ impl Sources {
             .insert(*digest, self.parse_archive(digest, bytes).await?))
     }
 
+    /// A chart of a repository or registry. Costs no request while what the source stands for is known and the chart is
+    /// in memory or on disk.
+    async fn remote(&self, source: &SourceRef) -> Result<Arc<Chart>, Error> {
+        let (remote, source) = self.remote_source(source)?;
+        let resolution = remote.resolve(&source).await?;
+        if let Some(chart) = self.charts.get(&resolution.digest) {
+            return Ok(chart);
+        }
+        let archive = remote.archive(&source, &resolution).await?;
+        let name = format!("{source} ({})", resolution.version);
+        let chart = self.parse(name, archive).await?;
+        Ok(self.charts.insert(resolution.digest, chart))
+    }
+
+    fn remote_source(&self, source: &SourceRef) -> Result<(&Remote, RemoteSource), Error> {
+        let remote = self.remote.as_ref().ok_or(Error::NoRemote)?;
+        let source = RemoteSource::of(source)?.ok_or(Error::NoRemote)?;
+        Ok((remote, source))
+    }
+
     async fn parse_archive(&self, digest: &Digest, archive: Bytes) -> Result<Arc<Chart>, Error> {
-        let name = format!("archive {}", digest.short());
+        self.parse(format!("archive {}", digest.short()), archive).await
+    }
+
+    async fn parse(&self, name: String, archive: Bytes) -> Result<Arc<Chart>, Error> {
         self.blocking(name.clone(), move || {
             let chart = Chart::from_archive(&archive);
             chart.map(Arc::new).map_err(|source| Error::Chart {
