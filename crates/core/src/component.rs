@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{ComponentName, Digest, HumanDuration, Namespace};
+use crate::{
+    ChartName, ChartVersion, ComponentName, Digest, HookPolicy, HumanDuration, Namespace, OciReference,
+    ReadinessRule, RepositoryUrl,
+};
 
-/// What a component is made from. A tagged union: `{directory: {path}}` or `{archive: {digest}}`; more kinds come.
+/// What a component is made from. A tagged union: `{directory: {path}}`, `{archive: {digest}}`,
+/// `{repository: {repository, chart, version}}`, `{oci: {reference, version}}`; more kinds come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum SourceRef {
@@ -18,6 +22,24 @@ pub enum SourceRef {
         /// The archive's content address.
         digest: Digest,
     },
+    /// A chart of a Helm repository.
+    Repository {
+        /// The repository.
+        repository: RepositoryUrl,
+        /// The chart's name in it.
+        chart: ChartName,
+        /// A version or range; the newest release when left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<ChartVersion>,
+    },
+    /// A chart of an OCI registry.
+    Oci {
+        /// The chart.
+        reference: OciReference,
+        /// A tag, a range of them, or a digest; the newest release when left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<ChartVersion>,
+    },
 }
 
 impl SourceRef {
@@ -26,7 +48,43 @@ impl SourceRef {
         match self {
             Self::Directory { .. } => "directory",
             Self::Archive { .. } => "archive",
+            Self::Repository { .. } => "repository",
+            Self::Oci { .. } => "oci",
         }
+    }
+}
+
+/// What a source holds, and so how objects are made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SourceFormat {
+    /// A Helm chart, known by its `Chart.yaml`.
+    Chart,
+    /// A kustomization, known by its `kustomization.yaml`, `kustomization.yml` or `Kustomization`.
+    Kustomization,
+    /// Plain manifests: every `.yaml`, `.yml` and `.json` file below it.
+    Manifests,
+}
+
+impl SourceFormat {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chart => "chart",
+            Self::Kustomization => "kustomization",
+            Self::Manifests => "manifests",
+        }
+    }
+
+    /// Whether objects are made with values. A kustomization has its patches instead, plain manifests are as they are.
+    pub fn takes_values(self) -> bool {
+        matches!(self, Self::Chart)
+    }
+}
+
+impl std::fmt::Display for SourceFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -106,6 +164,24 @@ pub enum OnRemove {
     Orphan,
 }
 
+/// What happens to objects that finalizers still hold when the time of a deletion is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StuckFinalizers {
+    /// They stay, and are named.
+    #[default]
+    Report,
+    /// Those of kinds that the component itself defines lose their finalizers: their controller may have gone before them.
+    /// Objects of other kinds never do.
+    Strip,
+}
+
+impl StuckFinalizers {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// One component of a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -114,6 +190,9 @@ pub struct ComponentSpec {
     pub name: ComponentName,
     /// What it is made from.
     pub source: SourceRef,
+    /// What the source holds; found by its files when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<SourceFormat>,
     /// The release namespace, created first when missing, and the default of objects without one.
     pub namespace: Namespace,
     /// Layers of values; later ones win.
@@ -134,4 +213,13 @@ pub struct ComponentSpec {
     /// How long its objects may take to become ready; the fleet's setting when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<HumanDuration>,
+    /// When objects count as ready that the rules of their kinds do not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readiness: Vec<ReadinessRule>,
+    /// Whether the hooks of its chart run.
+    #[serde(default, skip_serializing_if = "HookPolicy::is_default")]
+    pub hooks: HookPolicy,
+    /// What happens to objects that finalizers hold when the component is deleted.
+    #[serde(default, skip_serializing_if = "StuckFinalizers::is_default")]
+    pub on_stuck_finalizers: StuckFinalizers,
 }

@@ -78,6 +78,14 @@ pub enum Error {
         /// The allowed list.
         allowed: String,
     },
+    /// An address, name or version of a chart that cannot be used. The text itself is not quoted: it may be secret.
+    #[error("the {what} is not valid: {problem}")]
+    Address {
+        /// Which kind of text.
+        what: &'static str,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
     /// A specification with one or more wrong fields.
     #[error("{}", list(.0))]
     Spec(Vec<FieldError>),

@@ -5,32 +5,48 @@
 
 mod clock;
 mod component;
+mod consent;
+mod contract;
+mod diff;
 mod digest;
 mod duration;
 mod error;
 mod graph;
+mod hook;
 mod id;
 mod lease;
 mod mask;
 mod name;
 mod object;
 mod plan;
+mod readiness;
+mod remote;
+mod schedule;
 mod secret;
 mod spec;
 mod state;
 
 pub use clock::{Clock, ManualClock};
-pub use component::{ComponentSpec, DataRef, OnRemove, SourceRef, ValuesEntry, ValuesFrom};
+pub use component::{
+    ComponentSpec, DataRef, OnRemove, SourceFormat, SourceRef, StuckFinalizers, ValuesEntry, ValuesFrom,
+};
+pub use consent::{ChangeConsent, ChangeLoss, ConsentKind, ConsentNeeded, Doomed, LossLimit};
+pub use contract::{BrokerOperationState, BrokerStatus, ClusterFacts, OperationFacts, Reports};
+pub use diff::{FieldDiff, ObjectDiff};
 pub use digest::Digest;
 pub use duration::HumanDuration;
 pub use error::{Error, FieldError};
 pub use graph::ComponentGraph;
+pub use hook::{HookDeletePolicy, HookEvent, HookPolicy, PlannedHook};
 pub use id::{ClusterId, ComponentRevision, ConfigurationVersion, Fence, OperationId, ReconciliationId};
 pub use lease::Lease;
 pub use mask::MASK;
 pub use name::{ClusterName, ComponentName, NAME_MAX, Namespace};
 pub use object::{GroupKind, GroupVersionKind, ObjectRef};
 pub use plan::{ObjectChange, Plan, PlanAction, PlannedChange, SkippedObject};
+pub use readiness::ReadinessRule;
+pub use remote::{ChartName, ChartVersion, OciReference, RepositoryUrl};
+pub use schedule::{Day, MaintenanceWindow, ReconcileOn, Schedule};
 pub use secret::Sensitive;
 pub use spec::{ClusterSpec, DeleteMode};
 pub use state::{

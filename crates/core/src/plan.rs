@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ObjectRef;
+use crate::{ObjectRef, PlannedHook};
 
 /// What happens to one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct PlannedChange {
     pub reason: String,
 }
 
-/// One object that was rendered and is left alone, like a Helm hook.
+/// One object that was rendered and is left alone, like a Helm hook where hooks are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedObject {
     /// The object.
@@ -69,6 +69,9 @@ pub struct SkippedObject {
 pub struct Plan {
     /// The objects and what will happen to each, in order of application; deletions last.
     pub changes: Vec<PlannedChange>,
+    /// The hooks that run before and after that, in the order they run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<PlannedHook>,
     /// Rendered objects that are left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedObject>,
@@ -77,9 +80,11 @@ pub struct Plan {
 impl Plan {
     /// Whether nothing will be written.
     pub fn is_noop(&self) -> bool {
-        self.changes
-            .iter()
-            .all(|change| change.action == PlanAction::None)
+        self.hooks.is_empty()
+            && self
+                .changes
+                .iter()
+                .all(|change| change.action == PlanAction::None)
     }
 
     /// How many objects get `action`.
@@ -92,7 +97,7 @@ impl Plan {
 }
 
 impl fmt::Display for Plan {
-    /// One line for people: `2 create, 1 update, 97 none`.
+    /// One line for people: `2 create, 1 update, 97 none, 1 hook`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use PlanAction::{Adopt, Create, Delete, None, Recreate, Update};
         let mut first = true;
@@ -103,10 +108,11 @@ impl fmt::Display for Plan {
                 first = false;
             }
         }
-        if first {
-            f.write_str("nothing to do")
-        } else {
-            Ok(())
+        match self.hooks.len() {
+            0 if first => f.write_str("nothing to do"),
+            0 => Ok(()),
+            1 => write!(f, "{}1 hook", if first { "" } else { ", " }),
+            many => write!(f, "{}{many} hooks", if first { "" } else { ", " }),
         }
     }
 }

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterName, ComponentGraph, ComponentSpec, Error, FieldError, SourceRef};
+use crate::readiness::RULES_MAX;
+use crate::{
+    ClusterName, ComponentGraph, ComponentSpec, Error, FieldError, Schedule, SourceFormat, SourceRef,
+};
 
 /// The most components one configuration may list; bounds the graph, the queue and every page that shows it.
 const COMPONENTS_MAX: usize = 1_000;
@@ -30,6 +33,9 @@ pub struct ClusterSpec {
     /// For selecting clusters; meaningless to Evenkeel.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// When it may be worked at.
+    #[serde(default, skip_serializing_if = "Schedule::is_default")]
+    pub schedule: Schedule,
     /// What it should run, in any order: [`ComponentSpec::depends_on`] gives the order.
     #[serde(default)]
     pub components: Vec<ComponentSpec>,
@@ -87,6 +93,7 @@ impl ClusterSpec {
                 ));
             }
         }
+        errors.extend(self.schedule.field_errors());
         let mut names = BTreeSet::new();
         for (index, component) in self.components.iter().enumerate() {
             if !names.insert(&component.name) {
@@ -99,6 +106,16 @@ impl ClusterSpec {
                 );
                 errors.push(FieldError::new(format!("components[{index}].name"), message));
             }
+            if let Some(format) = component.format {
+                errors.extend(format_errors(index, component, format));
+            }
+            if component.readiness.len() > RULES_MAX {
+                let message = format!(
+                    "expected at most {RULES_MAX} rules, found {}",
+                    component.readiness.len()
+                );
+                errors.push(FieldError::new(format!("components[{index}].readiness"), message));
+            }
             if let SourceRef::Directory { path } = &component.source
                 && path.is_empty()
             {
@@ -108,6 +125,30 @@ impl ClusterSpec {
         }
         errors
     }
+}
+
+/// What a component may not say when its source is of that format.
+fn format_errors(
+    index: usize,
+    component: &ComponentSpec,
+    format: SourceFormat,
+) -> impl Iterator<Item = FieldError> {
+    let values = (!format.takes_values() && !component.values.is_empty()).then(|| {
+        let path = format!("components[{index}].values");
+        FieldError::new(path, format!("expected none: format {format} takes no values"))
+    });
+    let holds_charts_alone = matches!(
+        component.source,
+        SourceRef::Repository { .. } | SourceRef::Oci { .. }
+    );
+    let format = (holds_charts_alone && format != SourceFormat::Chart).then(|| {
+        let message = format!(
+            "expected chart, found {format}: source {} gives nothing else",
+            component.source.kind()
+        );
+        FieldError::new(format!("components[{index}].format"), message)
+    });
+    values.into_iter().chain(format)
 }
 
 /// How a cluster is deleted.
@@ -190,6 +231,46 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is missing in {text:?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_format_limits_values_and_sources() -> Result<(), Box<dyn std::error::Error>> {
+        let with = |more: serde_json::Value| {
+            let mut component = component("a", &[]);
+            if let (Some(component), Some(more)) = (component.as_object_mut(), more.as_object()) {
+                component.extend(more.clone());
+            }
+            read(serde_json::json!({"name": "c1", "components": [component]}))
+        };
+        let values = serde_json::json!([{"inline": {"a": 1}}]);
+        for format in ["manifests", "kustomization"] {
+            assert!(with(serde_json::json!({"format": format}))?.validate().is_ok());
+            let refused = with(serde_json::json!({"format": format, "values": values}))?.validate();
+            let text = refused
+                .map_err(|error| error.to_string())
+                .err()
+                .unwrap_or_default();
+            assert_eq!(
+                text,
+                format!("components[0].values: expected none: format {format} takes no values")
+            );
+        }
+        assert!(
+            with(serde_json::json!({"format": "chart", "values": values}))?
+                .validate()
+                .is_ok()
+        );
+        let unknown = with(serde_json::json!({"format": "helm"})).map_err(|error| error.to_string());
+        assert!(unknown.is_err_and(|text| text.contains("unknown variant `helm`")));
+        let source =
+            serde_json::json!({"repository": {"repository": "https://charts.example", "chart": "web"}});
+        let refused = with(serde_json::json!({"format": "manifests", "source": source}))?.validate();
+        assert!(refused.is_err_and(|error| {
+            error
+                .to_string()
+                .starts_with("components[0].format: expected chart, found manifests")
+        }));
         Ok(())
     }
 
