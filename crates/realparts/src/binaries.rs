@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cache::{HELM_VERSION, KUBECTL_VERSION, KUBERNETES_VERSION};
+use crate::cache::{HELM_VERSION, KUBECTL_VERSION};
+use crate::go_part::{CONTROL_PLANE, FLUX_SSA, GITEA, GoPart, KUSTOMIZE};
 use crate::{Cache, Error};
 
 /// The environment variable by which envtest names a folder of control plane binaries.
@@ -55,8 +56,7 @@ pub fn control_plane_binaries() -> Result<ControlPlaneBinaries, Error> {
     if let Some(folder) = assets() {
         return ControlPlaneBinaries::in_assets(&folder);
     }
-    let what = format!("the control plane {KUBERNETES_VERSION}");
-    present(what, Cache::open()?.control_plane()).map(ControlPlaneBinaries::Combined)
+    go_part(&CONTROL_PLANE).map(ControlPlaneBinaries::Combined)
 }
 
 /// Path of `helm`, the rendering oracle.
@@ -65,6 +65,30 @@ pub fn control_plane_binaries() -> Result<ControlPlaneBinaries, Error> {
 /// When it is not in the cache.
 pub fn helm() -> Result<PathBuf, Error> {
     present(format!("helm {HELM_VERSION}"), Cache::open()?.helm())
+}
+
+/// Path of `kustomize`.
+///
+/// # Errors
+/// When it is not in the cache.
+pub fn kustomize() -> Result<PathBuf, Error> {
+    go_part(&KUSTOMIZE)
+}
+
+/// Path of `fluxssa`, Flux's apply engine as a program.
+///
+/// # Errors
+/// When it is not in the cache.
+pub fn flux_ssa() -> Result<PathBuf, Error> {
+    go_part(&FLUX_SSA)
+}
+
+/// Path of `gitea`, which has the folders it reads beside it.
+///
+/// # Errors
+/// When it is not in the cache.
+pub fn gitea_binary() -> Result<PathBuf, Error> {
+    go_part(&GITEA)
 }
 
 /// Path of `kubectl`: that of `KUBEBUILDER_ASSETS` where it has one, else the cached one.
@@ -112,6 +136,10 @@ fn assets() -> Option<PathBuf> {
     std::env::var_os(ASSETS_VARIABLE)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
+}
+
+fn go_part(part: &GoPart) -> Result<PathBuf, Error> {
+    present(part.describe(), Cache::open()?.go_part(part))
 }
 
 fn present(what: String, path: PathBuf) -> Result<PathBuf, Error> {

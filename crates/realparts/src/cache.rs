@@ -3,6 +3,8 @@
 //! ```text
 //! $EVENKEEL_CACHE | $XDG_CACHE_HOME/evenkeel | ~/.cache/evenkeel
 //! ├── controlplane/v1.37.2-<digest of its sources and flags>/controlplane
+//! ├── gitea/v1.26.0-<digest>/gitea           with the folders it reads beside it
+//! ├── kustomize/v5.8.2-<digest>/kustomize
 //! ├── helm/v4.3.1/helm
 //! ├── kubectl/v1.37.1/kubectl
 //! ├── tools/<name>-<version>/<name>    tools of the lint
@@ -15,45 +17,13 @@
 
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
-
 use crate::Error;
+use crate::go_part::GoPart;
 
-/// Kubernetes release of the control plane.
-pub const KUBERNETES_VERSION: &str = "v1.37.2";
 /// Helm release that rendering is compared with, byte for byte.
 pub const HELM_VERSION: &str = "v4.3.1";
 /// kubectl release that comes with that Helm.
 pub const KUBECTL_VERSION: &str = "v1.37.1";
-
-/// Flags of `go build` for the control plane. `-mod=mod` resolves only what is compiled; `-p 2` keeps the peak at
-/// 3.2 GB of memory; without `-buildvcs=false` the checkout around it would be looked into.
-pub const CONTROL_PLANE_BUILD_FLAGS: [&str; 5] = ["-mod=mod", "-trimpath", "-buildvcs=false", "-p", "2"];
-
-/// Environment of that build. Without cgo the binary runs on any Linux; a high `GOGC` trades memory for a minute.
-pub const CONTROL_PLANE_BUILD_ENV: [(&str, &str); 3] =
-    [("CGO_ENABLED", "0"), ("GOGC", "400"), ("GOWORK", "off")];
-
-/// Linker flags: without the version stamp `/version` says `v0.0.0-master`, which breaks charts with a
-/// `kubeVersion`.
-pub const CONTROL_PLANE_LDFLAGS: &str = "-s -w \
-    -X k8s.io/component-base/version.gitVersion=v1.37.2 \
-    -X k8s.io/component-base/version.gitMajor=1 \
-    -X k8s.io/component-base/version.gitMinor=37 \
-    -X k8s.io/component-base/version.gitTreeState=clean \
-    -X k8s.io/component-base/version.gitCommit=0000000 \
-    -X k8s.io/component-base/version.buildDate=2026-12-01T00:00:00Z";
-
-/// Sources of the control plane with their file names, as they were when this crate was compiled. Set-up builds
-/// these, so that what it builds is what it is looked for under.
-pub const CONTROL_PLANE_SOURCES: [(&str, &str); 3] = [
-    ("go.mod", include_str!("../../../tools/controlplane/go.mod")),
-    ("go.sum", include_str!("../../../tools/controlplane/go.sum")),
-    ("main.go", include_str!("../../../tools/controlplane/main.go")),
-];
-
-/// Hexadecimal digits of the source digest in a folder's name.
-const KEY_DIGITS: usize = 12;
 
 /// The cache's root folder. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,12 +66,9 @@ impl Cache {
         &self.root
     }
 
-    /// The binary that holds etcd, kube-apiserver and kube-controller-manager.
-    pub fn control_plane(&self) -> PathBuf {
-        self.root
-            .join("controlplane")
-            .join(control_plane_key())
-            .join("controlplane")
+    /// The binary of a part built from Go modules.
+    pub fn go_part(&self, part: &GoPart) -> PathBuf {
+        self.root.join(part.name).join(part.key()).join(part.name)
     }
 
     /// The `helm` binary.
@@ -131,26 +98,6 @@ impl Cache {
     pub fn lock(&self) -> PathBuf {
         self.root.join("lock")
     }
-}
-
-/// Version and digest of everything that decides what the control plane binary is.
-pub fn control_plane_key() -> String {
-    let sources = CONTROL_PLANE_SOURCES.iter().map(|(_, text)| *text);
-    let environment = CONTROL_PLANE_BUILD_ENV
-        .iter()
-        .flat_map(|(name, value)| [*name, *value]);
-    let mut digest = Sha256::new();
-    for part in sources
-        .chain(CONTROL_PLANE_BUILD_FLAGS)
-        .chain(environment)
-        .chain([CONTROL_PLANE_LDFLAGS])
-    {
-        digest.update((part.len() as u64).to_be_bytes());
-        digest.update(part);
-    }
-    let mut key = hexadecimal(&digest.finalize());
-    key.truncate(KEY_DIGITS);
-    format!("{KUBERNETES_VERSION}-{key}")
 }
 
 /// Lower-case hexadecimal digits.
@@ -183,19 +130,5 @@ mod tests {
     #[test]
     fn a_relative_cache_is_made_absolute() {
         assert!(cache(&[("EVENKEEL_CACHE", "here")]).unwrap().root().is_absolute());
-    }
-
-    #[test]
-    fn the_control_plane_key_starts_with_the_version_and_is_stable() {
-        let key = control_plane_key();
-        assert_eq!(key, control_plane_key());
-        let digest = key.strip_prefix("v1.37.2-").unwrap();
-        assert_eq!(digest.len(), KEY_DIGITS);
-        assert!(digest.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    }
-
-    #[test]
-    fn the_version_stamp_is_the_version() {
-        assert!(CONTROL_PLANE_LDFLAGS.contains(&format!("gitVersion={KUBERNETES_VERSION} ")));
     }
 }

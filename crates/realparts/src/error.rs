@@ -38,11 +38,14 @@ pub enum Error {
     )]
     NoPostgres,
 
-    /// We are root, PostgreSQL refuses to run as root, and no other user was found.
+    /// We are root, the server refuses to run as root, and no other user was found.
     #[error(
-        "PostgreSQL does not run as root, and /etc/passwd has neither `postgres` nor `nobody` to run it as"
+        "{server} does not run as root, and /etc/passwd has neither `postgres` nor `nobody` to run it as"
     )]
-    NoUnprivilegedUser,
+    NoUnprivilegedUser {
+        /// Which server.
+        server: &'static str,
+    },
 
     /// A server ended or did not become ready in time.
     #[error("{server} did not start: {reason}\nlast lines of {}:\n{last_lines}", log.display())]
@@ -86,6 +89,28 @@ pub enum Error {
         doing: String,
         /// The client's or the server's answer.
         source: Box<kube::Error>,
+    },
+
+    /// No answer from Gitea.
+    #[cfg(feature = "gitea")]
+    #[error("cannot {doing}: {source}")]
+    Http {
+        /// What was asked for.
+        doing: String,
+        /// What the client says.
+        source: reqwest::Error,
+    },
+
+    /// Gitea refused.
+    #[cfg(feature = "gitea")]
+    #[error("cannot {doing}: Gitea answered {status}: {answer}")]
+    Refused {
+        /// What was asked for.
+        doing: String,
+        /// Status of the answer.
+        status: u16,
+        /// Its body.
+        answer: String,
     },
 
     /// An audit line that is not what the API server is known to write.

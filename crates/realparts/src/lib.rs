@@ -20,9 +20,11 @@
 mod binaries;
 pub mod cache;
 mod error;
+pub mod go_part;
 mod ports;
 mod postgres;
 mod supervisor;
+mod unprivileged;
 
 #[cfg(feature = "control-plane")]
 mod audit;
@@ -32,13 +34,18 @@ mod certificates;
 mod cluster;
 #[cfg(feature = "control-plane")]
 mod control_plane;
+#[cfg(feature = "gitea")]
+mod gitea;
 #[cfg(feature = "control-plane")]
 mod standin;
 
-pub use binaries::{ControlPlaneBinaries, control_plane_binaries, helm, kubectl, postgres_binaries};
+pub use binaries::{
+    ControlPlaneBinaries, control_plane_binaries, flux_ssa, gitea_binary, helm, kubectl, kustomize,
+    postgres_binaries,
+};
 pub use cache::Cache;
 pub use error::Error;
-pub use postgres::Postgres;
+pub use postgres::{Durability, Postgres};
 pub use supervisor::{Ending, Server};
 
 #[cfg(feature = "control-plane")]
@@ -47,6 +54,8 @@ pub use audit::{AuditLog, AuditMark, AuditedRequest};
 pub use cluster::Cluster;
 #[cfg(feature = "control-plane")]
 pub use control_plane::ControlPlane;
+#[cfg(feature = "gitea")]
+pub use gitea::{Gitea, User, Visibility};
 #[cfg(feature = "control-plane")]
 pub use standin::{
     DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, LOG_ANNOTATION, POD_SCRIPT_ANNOTATION, PodScript,

@@ -176,6 +176,26 @@ impl Server {
         })
     }
 
+    /// Ends the server by a signal and keeps its folder.
+    ///
+    /// # Errors
+    /// When it cannot be signalled, or has not ended after `grace`.
+    pub fn end(&mut self, signal: &str, grace: Duration) -> Result<(), Error> {
+        let doing = format!("end {}", self.name);
+        Command::new("kill")
+            .args(["-s", signal, &self.process.id().to_string()])
+            .status()
+            .map_err(Error::io(doing.as_str()))?;
+        let started = Instant::now();
+        while self.exited()?.is_none() {
+            if started.elapsed() > grace {
+                return Err(Error::io(doing)(std::io::ErrorKind::TimedOut.into()));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
     /// Ends the server and waits until it is gone and its folder removed.
     pub fn stop(self) {
         drop(self);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use evenkeel_realparts::{ControlPlane, Postgres};
+use evenkeel_realparts::{ControlPlane, Gitea, Postgres};
 
 use crate::support::BOUND;
 
@@ -24,10 +24,13 @@ fn started_by_the_other_test() {
     let _cluster = control_plane.start_cluster("doomed").unwrap();
     let postgres = Postgres::start().unwrap();
     let database = postgres.log().parent().unwrap().parent().unwrap();
+    let gitea = Gitea::start().unwrap();
+    let hosting = gitea.log().parent().unwrap().parent().unwrap();
     println!(
-        "\n{MARK}{} {}",
+        "\n{MARK}{} {} {}",
         control_plane.folder().display(),
-        database.display()
+        database.display(),
+        hosting.display()
     );
     // The parent kills us; should it be gone, nobody needs us.
     let mut line = String::new();
@@ -51,7 +54,13 @@ fn servers_end_with_a_killed_process() {
     let line = line.expect("the child tells where its servers are");
     let folders: Vec<PathBuf> = line.split(' ').map(PathBuf::from).collect();
     let servers: Vec<String> = folders.iter().flat_map(|folder| processes_of(folder)).collect();
-    for name in ["etcd", "kube-apiserver", "kube-controller-manager", "postgres"] {
+    for name in [
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "postgres",
+        "gitea",
+    ] {
         assert!(
             servers.iter().any(|command| command.contains(name)),
             "{name} runs: {servers:#?}"
