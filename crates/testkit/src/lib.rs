@@ -6,8 +6,10 @@
 //! - [`TestCluster::client`]: a client for the runtime of the calling test.
 //! - [`TestCluster::requests_of`]: what the API server was asked by one client.
 //! - [`eventually`]: waits for a condition, with a bound, and says what was seen last. Tests never sleep.
+//! - [`FaultProxy`]: stands in front of an API server and lets one request go wrong.
 //! - [`kubectl`](TestCluster::kubectl), [`helm`](TestCluster::helm): the real clients.
 //! - [`postgres`]: a real PostgreSQL, one per process.
+//! - [`gitea`]: a real Gitea, one per process: Git hosting, Helm repository, OCI registry.
 //!
 //! Everything ends with the test process, also when that is killed.
 //!
@@ -27,6 +29,7 @@
 
 mod cluster;
 mod eventually;
+mod fault_proxy;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -36,8 +39,9 @@ pub use evenkeel_realparts::{
     AuditMark, AuditedRequest, DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, LOG_ANNOTATION,
     POD_SCRIPT_ANNOTATION, PodScript,
 };
-use evenkeel_realparts::{ControlPlane, Postgres};
+use evenkeel_realparts::{ControlPlane, Gitea, Postgres};
 pub use eventually::{BOUND, eventually, eventually_within};
+pub use fault_proxy::{CallFault, FaultProxy};
 
 /// The control plane of this test process: etcd, on which [`cluster`] starts its clusters.
 ///
@@ -55,6 +59,15 @@ pub fn control_plane() -> &'static ControlPlane {
 pub fn postgres() -> &'static Postgres {
     static SHARED: Once<Postgres> = Once::new();
     SHARED.get_or_start("PostgreSQL", Postgres::start)
+}
+
+/// The Gitea server of this test process. Make an organisation or a user of your own on it.
+///
+/// # Panics
+/// When it cannot be started; the message says what to do.
+pub fn gitea() -> &'static Gitea {
+    static SHARED: Once<Gitea> = Once::new();
+    SHARED.get_or_start("Gitea", Gitea::start)
 }
 
 /// A temporary folder, removed when dropped.

@@ -1,0 +1,302 @@
+//! A proxy in front of a real or simulated API server that lets one request go wrong.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, RETRY_AFTER, TRANSFER_ENCODING};
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use kube::Client;
+use kube::client::Body;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// What happens to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFault {
+    /// It is never answered, and never reaches the server.
+    Hang,
+    /// 409, and it never reaches the server.
+    Conflict,
+    /// 429 with a time to wait of one second, and it never reaches the server.
+    TooManyRequests,
+    /// 500, and it never reaches the server.
+    InternalError,
+    /// The connection is cut before it reaches the server.
+    CutBefore,
+    /// The server does it, and the connection is cut before the answer arrives.
+    CutAfter,
+}
+
+impl CallFault {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Hang,
+        Self::Conflict,
+        Self::TooManyRequests,
+        Self::InternalError,
+        Self::CutBefore,
+        Self::CutAfter,
+    ];
+}
+
+/// A proxy on the loopback interface, without TLS, for one client; ends when dropped.
+#[derive(Debug)]
+pub struct FaultProxy {
+    address: SocketAddr,
+    state: Arc<State>,
+    serving: JoinHandle<()>,
+}
+
+struct State {
+    upstream: Client,
+    requests: AtomicUsize,
+    fault: Mutex<Option<(usize, CallFault)>>,
+    expire_watches: AtomicBool,
+    passed: Mutex<Vec<String>>,
+    hidden: Mutex<Option<Hidden>>,
+}
+
+/// Paths that are answered as if there were nothing.
+struct Hidden {
+    prefix: String,
+    /// How many more requests.
+    left: usize,
+}
+
+impl State {
+    fn hides(&self, path: &str) -> bool {
+        let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *hidden {
+            Some(hidden) if hidden.left > 0 && path.starts_with(&hidden.prefix) => {
+                hidden.left -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("requests", &self.requests)
+            .field("fault", &self.fault)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Closes the connection without an answer.
+#[derive(Debug)]
+struct Cut;
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the connection is cut")
+    }
+}
+
+impl std::error::Error for Cut {}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+impl FaultProxy {
+    /// Starts one in front of what `upstream` speaks to, on the calling runtime.
+    ///
+    /// # Panics
+    /// When no port can be had.
+    #[allow(clippy::disallowed_methods, reason = "ended by whoever drops the proxy")]
+    pub async fn start(upstream: Client) -> Self {
+        let listening = async {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+            let address = listener.local_addr()?;
+            Ok::<_, std::io::Error>((listener, address))
+        };
+        let (listener, address) = match listening.await {
+            Ok(listening) => listening,
+            Err(error) => panic!("the proxy cannot listen: {error}"),
+        };
+        let state = Arc::new(State {
+            upstream,
+            requests: AtomicUsize::new(0),
+            fault: Mutex::new(None),
+            expire_watches: AtomicBool::new(false),
+            passed: Mutex::default(),
+            hidden: Mutex::new(None),
+        });
+        let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
+        Self {
+            address,
+            state,
+            serving,
+        }
+    }
+
+    /// A kubeconfig that leads to it.
+    pub fn kubeconfig(&self) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{}'}}}}]\nusers: [{{name: u, user: {{}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n",
+            self.address
+        )
+    }
+
+    /// Lets the request number `at`, counted from 0 and from now, go wrong.
+    pub fn fail(&self, at: usize, fault: CallFault) {
+        let number = self.requests() + at;
+        *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, fault));
+    }
+
+    /// Answers every watch with 410 from now on, as a server does that has forgotten what happened since, or as usual again.
+    pub fn expire_watches(&self, expire: bool) {
+        self.state.expire_watches.store(expire, Ordering::SeqCst);
+    }
+
+    /// Lets nothing go wrong any more; whether the request that was to go wrong came.
+    pub fn heal(&self) -> bool {
+        let met = self.has_failed();
+        *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        met
+    }
+
+    /// Answers the next `times` requests for paths that begin with `prefix` with 404, as an API server does that has not
+    /// learnt of a kind yet.
+    pub fn hide(&self, prefix: &str, times: usize) {
+        let hidden = Hidden {
+            prefix: prefix.to_owned(),
+            left: times,
+        };
+        *self.state.hidden.lock().unwrap_or_else(PoisonError::into_inner) = Some(hidden);
+    }
+
+    /// Whether the request that was to go wrong came.
+    fn has_failed(&self) -> bool {
+        self.state
+            .fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some_and(|(number, _)| number < self.requests())
+    }
+
+    /// How many requests came so far.
+    pub fn requests(&self) -> usize {
+        self.state.requests.load(Ordering::SeqCst)
+    }
+
+    /// The requests that reached the server so far, like `PATCH /api/v1/namespaces/shop/configmaps/a`: without queries, in
+    /// the order in which they came.
+    pub fn passed(&self) -> Vec<String> {
+        self.state
+            .passed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a connection ends with its client")]
+async fn serve(listener: TcpListener, state: Arc<State>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| handle(Arc::clone(&state), request));
+            let connection = Builder::new(TokioExecutor::new());
+            // It ends with an error when it is cut, which is what it is for.
+            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn handle(state: Arc<State>, request: Request<Incoming>) -> Result<Answer, Cut> {
+    let number = state.requests.fetch_add(1, Ordering::SeqCst);
+    let is_watch = request
+        .uri()
+        .query()
+        .is_some_and(|query| query.contains("watch=true"));
+    if is_watch && state.expire_watches.load(Ordering::SeqCst) {
+        return Ok(refusal(StatusCode::GONE, "Expired"));
+    }
+    let fault = state
+        .fault
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .filter(|(at, _)| *at == number)
+        .map(|(_, fault)| fault);
+    match fault {
+        Some(CallFault::Hang) => return std::future::pending().await,
+        Some(CallFault::CutBefore) => return Err(Cut),
+        Some(CallFault::Conflict) => return Ok(refusal(StatusCode::CONFLICT, "Conflict")),
+        Some(CallFault::TooManyRequests) => {
+            return Ok(refusal(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"));
+        }
+        Some(CallFault::InternalError) => {
+            return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"));
+        }
+        Some(CallFault::CutAfter) | None => {}
+    }
+    if state.hides(request.uri().path()) {
+        return Ok(refusal(StatusCode::NOT_FOUND, "NotFound"));
+    }
+    let (mut parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
+    for header in [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
+        parts.headers.remove(header);
+    }
+    parts.version = http::Version::default();
+    state
+        .passed
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(format!("{} {}", parts.method, parts.uri.path()));
+    let forwarded = Request::from_parts(parts, Body::from(body.to_vec()));
+    let answer = state.upstream.send(forwarded).await.map_err(|_| Cut)?;
+    if fault == Some(CallFault::CutAfter) {
+        return Err(Cut);
+    }
+    let (mut parts, body) = answer.into_parts();
+    for header in [CONNECTION, TRANSFER_ENCODING] {
+        parts.headers.remove(header);
+    }
+    parts.version = http::Version::default();
+    Ok(Response::from_parts(
+        parts,
+        UnsyncBoxBody::new(body.map_err(Into::into)),
+    ))
+}
+
+/// A refusal as the API server words it.
+fn refusal(code: StatusCode, reason: &str) -> Answer {
+    let text = format!(
+        r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"{reason}","message":"injected","code":{}}}"#,
+        code.as_u16()
+    );
+    let body = Full::new(Bytes::from(text)).map_err(|never: Infallible| match never {});
+    let mut answer = Response::new(UnsyncBoxBody::new(body));
+    *answer.status_mut() = code;
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    if code == StatusCode::TOO_MANY_REQUESTS {
+        answer
+            .headers_mut()
+            .insert(RETRY_AFTER, http::HeaderValue::from_static("1"));
+    }
+    answer
+}
