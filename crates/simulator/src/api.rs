@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::LOG_ANNOTATION;
 use crate::body::{self, Body};
 use crate::cluster::ClusterState;
+use crate::json::text;
 use crate::list::Selection;
 use crate::negotiate::{self, Form};
 use crate::patch::PatchType;
@@ -48,6 +50,8 @@ pub(crate) enum Answer {
         code: u16,
         body: &'static str,
     },
+    /// What a container wrote.
+    Log(String),
     Watch(Box<Watch>),
 }
 
@@ -255,11 +259,12 @@ impl ApiRequest {
             ("create", "binding") => self.bind(state, path),
             ("create", "token") => self.token(path),
             (_, "log") => {
-                state.get(&endpoint, &path.namespace, &path.name)?;
-                Ok(Answer::Text {
-                    code: 200,
-                    body: "simulated\n",
-                })
+                let pod = endpoint.read(state.get(&endpoint, &path.namespace, &path.name)?);
+                let log = match text(&pod, &["metadata", "annotations", LOG_ANNOTATION]) {
+                    "" => "simulated\n",
+                    log => log,
+                };
+                Ok(Answer::Log(log.to_owned()))
             }
             (_, "exec" | "attach" | "portforward" | "proxy") => {
                 Err(ApiError::bad_request("Upgrade request required"))

@@ -21,6 +21,7 @@ use crate::state::State;
 use crate::status::ApiError;
 use crate::work::Item;
 
+mod adoption;
 mod daemon_set;
 mod deployment;
 mod garbage;

@@ -374,14 +374,14 @@ fn custom_resource_definition(object: &mut Value) {
         set_empty(object, &["spec", "names", "listKind"], &format!("{kind}List"));
     }
     set_missing(object, &["spec", "conversion"], json!({"strategy": "None"}));
-    if items(object, &["status", "storedVersions"]).is_empty() {
-        let stored = items(object, &["spec", "versions"])
-            .iter()
-            .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
-            .map(|version| version["name"].clone());
-        if let Some(stored) = stored {
-            set(object, &["status", "storedVersions"], json!([stored]));
-        }
+    let storage = items(object, &["spec", "versions"])
+        .iter()
+        .find(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .map(|version| version["name"].clone());
+    let mut stored = items(object, &["status", "storedVersions"]).to_vec();
+    if let Some(storage) = storage.filter(|storage| !stored.contains(storage)) {
+        stored.push(storage);
+        set(object, &["status", "storedVersions"], stored);
     }
 }
 

@@ -75,3 +75,5 @@ pub use simulator::{Options, Simulator};
 /// Annotation on a workload, or on its pod template, that scripts what becomes of it: `stuck` pods never become ready,
 /// `fail` ones crash (jobs fail), `pull` ones never get their image, `slow` ones take ten times as long.
 pub const BEHAVIOUR_ANNOTATION: &str = "simulator.evenkeel.dev/behaviour";
+/// Annotation on a pod, or on a pod template, with the text that its containers have logged.
+pub const LOG_ANNOTATION: &str = "simulator.evenkeel.dev/log";

@@ -46,6 +46,13 @@ pub(crate) fn canonical_milli(text: &str) -> Option<String> {
     format(number, notation)
 }
 
+/// The amount in billionths, for comparing two.
+pub(crate) fn billionths(text: &str) -> Option<i128> {
+    let (number, _) = parse(text)?;
+    let power = u32::try_from(number.exponent - SMALLEST).ok()?;
+    number.mantissa.checked_mul(10_i128.checked_pow(power)?)
+}
+
 fn parse(text: &str) -> Option<(Number, Notation)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let negative = text.starts_with('-');

@@ -255,6 +255,12 @@ fn respond(answer: Answer) -> Response<Body> {
             Either::Left(Full::new(Bytes::from_static(body.as_bytes()))),
             vec![],
         ),
+        Answer::Log(log) => (
+            200,
+            "text/plain",
+            Either::Left(Full::new(Bytes::from(log))),
+            vec![],
+        ),
         Answer::Watch(watch) => (
             200,
             "application/json",

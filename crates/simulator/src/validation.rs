@@ -252,14 +252,33 @@ fn immutable_fields(resource: &Resource, old: &Value, new: &Value, causes: &mut 
         }
         ("", "PersistentVolumeClaim") => claim_change(old, new, causes),
         ("storage.k8s.io", "StorageClass") => {
-            for (field, label) in [("provisioner", "provisioner"), ("parameters", "parameters")] {
+            for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
                 if changed(old, new, &[field]) {
-                    causes.push(Cause::forbidden(label, "updates to parameters are forbidden."));
+                    causes.push(Cause::invalid(field, "null", IMMUTABLE));
                 }
             }
         }
-        ("scheduling.k8s.io", "PriorityClass") if changed(old, new, &["value"]) => {
-            causes.push(Cause::forbidden("value", "may not be changed in an update."));
+        ("scheduling.k8s.io", "PriorityClass") => {
+            if changed(old, new, &["value"]) {
+                causes.push(Cause::forbidden("value", "may not be changed in an update."));
+            }
+            if changed(old, new, &["preemptionPolicy"]) {
+                let value = shown(new, &["preemptionPolicy"]);
+                causes.push(Cause::invalid("preemptionPolicy", &value, IMMUTABLE));
+            }
+        }
+        ("networking.k8s.io", "IngressClass") => fixed(&["spec", "controller"], "spec.controller"),
+        ("node.k8s.io", "RuntimeClass") if changed(old, new, &["handler"]) => {
+            causes.push(Cause::invalid("handler", "null", IMMUTABLE));
+        }
+        ("discovery.k8s.io", "EndpointSlice") if changed(old, new, &["addressType"]) => {
+            causes.push(Cause::invalid("addressType", "null", IMMUTABLE));
+        }
+        ("", "PersistentVolume") if volume_source(old) != volume_source(new) => {
+            causes.push(Cause::forbidden(
+                "spec.persistentvolumesource",
+                "spec.persistentvolumesource is immutable after creation",
+            ));
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             for (path, field) in [
@@ -272,9 +291,49 @@ fn immutable_fields(resource: &Resource, old: &Value, new: &Value, causes: &mut 
                     causes.push(Cause::invalid(field, &shown(new, path), IMMUTABLE));
                 }
             }
+            stored_versions(old, new, causes);
         }
         _ => {}
     }
+}
+
+/// Versions in which objects may be stored must stay.
+fn stored_versions(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+    let served = items(new, &["spec", "versions"]);
+    for (index, stored) in items(old, &["status", "storedVersions"]).iter().enumerate() {
+        if served.iter().all(|version| version.get("name") != Some(stored)) {
+            let name = stored.as_str().unwrap_or_default();
+            causes.push(Cause::invalid(
+                &format!("status.storedVersions[{index}]"),
+                &stored.to_string(),
+                &format!(
+                    "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
+                     until a storage migration ensures no data remains persisted in {name} and removes {name} from \
+                     status.storedVersions"
+                ),
+            ));
+        }
+    }
+}
+
+/// What of a volume is not about its use.
+fn volume_source(volume: &Value) -> Value {
+    const USE: [&str; 9] = [
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    ];
+    let mut spec = volume.get("spec").cloned().unwrap_or_default();
+    for field in USE {
+        crate::json::remove(&mut spec, &[field]);
+    }
+    spec
 }
 
 fn claim_change(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
@@ -298,6 +357,15 @@ fn claim_change(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::forbidden(
             "spec",
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        ));
+    }
+    let size = |object: &Value, path: &[&str]| crate::quantity::billionths(text(object, path));
+    let asked = size(new, &["spec", "resources", "requests", "storage"]);
+    let has = size(old, &["status", "capacity", "storage"]);
+    if bound && asked.zip(has).is_some_and(|(asked, has)| asked < has) {
+        causes.push(Cause::forbidden(
+            "spec.resources.requests.storage",
+            "field can not be less than status.capacity",
         ));
     }
 }

@@ -226,7 +226,8 @@ pub(super) const NODE_ANNOTATION: &str = "simulator.evenkeel.dev/node";
 fn container_statuses(pod: &Value, ready: bool, state: &Value, restarts: i64) -> Value {
     let containers = items(pod, &["spec", "containers"]).iter().map(|container| {
         json!({"name": text(container, &["name"]), "image": text(container, &["image"]), "imageID": "",
-            "ready": ready, "started": ready, "restartCount": restarts, "state": state})
+            "ready": ready, "started": ready, "restartCount": restarts, "state": state,
+            "lastState": if restarts > 0 { json!({"terminated": {"exitCode": 1, "reason": "Error"}}) } else { json!({}) }})
     });
     containers.collect()
 }

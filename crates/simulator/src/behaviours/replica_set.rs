@@ -22,6 +22,7 @@ impl State {
         let uid = text(&set_value, &["metadata", "uid"]).to_owned();
         let wanted =
             usize::try_from(number(&set_value, &["spec", "replicas"]).unwrap_or(1).max(0)).unwrap_or(0);
+        self.adopt_pods(&set_value, "ReplicaSet", |_| true)?;
         let mut pods = self.owned("", "pods", &key.namespace, &uid);
         pods.retain(|pod| !is_deleting(pod) && !is_finished(pod));
         if pods.len() < wanted {

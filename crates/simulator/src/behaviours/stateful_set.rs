@@ -33,6 +33,13 @@ impl State {
         let wanted = number(&owner, &["spec", "replicas"]).unwrap_or(1).max(0);
         let parallel = text(&owner, &["spec", "podManagementPolicy"]) == "Parallel";
         let revision = format!("{}-{}", key.name, template_hash(&owner["spec"]["template"]));
+        let numbered = |name: &str| {
+            let number = name
+                .strip_prefix(&*key.name)
+                .and_then(|rest| rest.strip_prefix('-'));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
+        self.adopt_pods(&owner, "StatefulSet", numbered)?;
         let mut pods = self.owned("", "pods", &key.namespace, &uid);
         pods.sort_by_key(ordinal);
         self.steer(key, &owner, &pods, wanted, parallel, &revision)?;

@@ -159,18 +159,12 @@ pub(super) fn stateful_set_change(old: &Value, new: &Value, causes: &mut Vec<Cau
         ("selector", "spec.selector"),
         ("serviceName", "spec.serviceName"),
         ("podManagementPolicy", "spec.podManagementPolicy"),
+        ("volumeClaimTemplates", "spec.volumeClaimTemplates"),
     ] {
         let path = ["spec", name];
         if changed(old, new, &path) {
             causes.push(Cause::invalid(field, &shown(new, &path), "field is immutable"));
         }
-    }
-    if changed(old, new, &["spec", "volumeClaimTemplates"]) {
-        causes.push(Cause::forbidden(
-            "spec",
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
-             'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
-        ));
     }
 }
 
