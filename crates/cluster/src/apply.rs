@@ -1,14 +1,19 @@
 //! Server-side apply of a plan, phase by phase.
 
+mod collisions;
+pub(crate) mod conflicts;
+mod recreate;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{ObjectRef, PlanAction};
+use evenkeel_core::{GroupKind, ObjectRef, PlanAction};
 use futures::stream::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::applyset::labels::REPLICAS_MANAGER;
+use crate::applyset::labels::{FIELD_MANAGER, REPLICAS_MANAGER};
 use crate::concurrent::as_they_come;
 use crate::connection::{Guard, PatchKind};
 use crate::error::{FieldConflict, ForeignObject, ObjectError};
@@ -20,12 +25,16 @@ use crate::progress::Event;
 use crate::readiness::{self, Patience};
 use crate::session::{REPLACED_WITHIN, Session, Want, apply_body};
 use crate::wait::absence;
-use crate::{Cluster, Error, adopt};
+use crate::{Cluster, Error, adopt, immutable};
+
+use conflicts::OnConflict;
 
 /// How long a CustomResourceDefinition may take to be established.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
 /// How long a kind may answer 404 after its definition was established: other API servers learn of it later.
 const SERVED_WITHIN: Duration = Duration::from_secs(15);
+/// How long an object may not fit the schema of a definition that was just changed, for the same reason.
+const SCHEMA_WITHIN: Duration = Duration::from_secs(3);
 /// How long a webhook may fail right after its installation before that counts.
 const WEBHOOK_WITHIN: Duration = Duration::from_secs(20);
 /// Waited between two such tries, at first; it doubles up to [`PAUSE_MAX`].
@@ -44,6 +53,7 @@ struct Done {
     applied: Applied,
     action: PlanAction,
     forced: Vec<FieldConflict>,
+    left: Vec<FieldConflict>,
 }
 
 impl Session {
@@ -56,6 +66,47 @@ impl Session {
     /// [`Error::Objects`] with every object that failed; [`Error::Stopped`] when the guard ended the work;
     /// [`Error::Fenced`] when a newer attempt was here.
     pub async fn apply(&mut self) -> Result<(), Error> {
+        self.announce().await?;
+        self.define().await?;
+        for phase in Phase::ALL {
+            if phase != Phase::Definitions {
+                self.apply_phase(phase).await?;
+            }
+        }
+        self.note_unchanged_wants();
+        self.note_wants().await
+    }
+
+    /// Applies the definitions alone, until they are established: hooks that run before everything else may use their kinds.
+    /// [`Session::apply`] does not apply them again.
+    ///
+    /// # Errors
+    /// As [`Session::apply`].
+    pub async fn apply_definitions(&mut self) -> Result<(), Error> {
+        let due =
+            |step: &Step| step.action != PlanAction::None && order::is_definition(&step.desired.group_kind());
+        if !self.plan.steps.iter().any(due) {
+            return Ok(());
+        }
+        self.announce().await?;
+        self.define().await?;
+        self.note_wants().await
+    }
+
+    async fn define(&mut self) -> Result<(), Error> {
+        if !self.defined {
+            self.apply_phase(Phase::Definitions).await?;
+            self.establish_definitions().await?;
+            self.defined = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the fence and announces what is about to be written.
+    async fn announce(&mut self) -> Result<(), Error> {
+        if self.defined {
+            return Ok(());
+        }
         if self.plan.steps.iter().any(|step| step.action != PlanAction::None) {
             self.take_fence().await?;
         }
@@ -75,14 +126,7 @@ impl Session {
         if adopts {
             self.note_adoptions().await?;
         }
-        for phase in Phase::ALL {
-            self.apply_phase(phase).await?;
-            if phase == Phase::Definitions {
-                self.establish_definitions().await?;
-            }
-        }
-        self.note_unchanged_wants();
-        self.note_wants().await
+        Ok(())
     }
 
     /// That a shared object existed before us is written down before it gets our label.
@@ -107,14 +151,16 @@ impl Session {
     async fn apply_phase(&mut self, phase: Phase) -> Result<(), Error> {
         let cluster = self.cluster().clone();
         let guard = Arc::clone(&self.attempt.guard);
+        let fresh = self.changed_definitions();
         let outcomes: Vec<Outcome> = {
-            let (cluster, guard, observer) = (&cluster, &*guard, &self.observer);
+            let (cluster, guard, observer, fresh) = (&cluster, &*guard, &self.observer, &fresh);
             let due = self.plan.steps.iter().enumerate().filter(|(_, step)| {
                 step.action != PlanAction::None && order::phase(&step.desired.group_kind()) == phase
             });
             as_they_come(due, cluster.limits().apply_concurrency, |(index, step)| {
                 Box::pin(async move {
-                    let result = apply_step(cluster, step, guard).await;
+                    let is_fresh = fresh.contains(&step.desired.group_kind());
+                    let result = apply_step(cluster, step, is_fresh, guard).await;
                     // Told at once: a phase may be long.
                     if let Ok(Done { action, .. }) = &result
                         && *action != PlanAction::None
@@ -164,6 +210,7 @@ impl Session {
             applied,
             action,
             forced,
+            left,
         } = done;
         let Some(step) = self.plan.steps.get(index) else {
             return;
@@ -171,11 +218,19 @@ impl Session {
         let object = step.desired.object.clone();
         let content = step.desired.content.clone();
         let shared = step.desired.is_shared();
+        let drifted = step.drifted.clone();
         if !forced.is_empty() {
             tracing::info!(%object, conflicts = ?forced, "fields were taken from other field managers");
             (self.observer)(Event::Forced {
                 object: object.clone(),
-                conflicts: forced,
+                conflicts: forced.clone(),
+            });
+        }
+        if !left.is_empty() {
+            tracing::info!(%object, conflicts = ?left, "fields were left to other field managers");
+            (self.observer)(Event::Left {
+                object: object.clone(),
+                conflicts: left,
             });
         }
         if shared {
@@ -198,15 +253,32 @@ impl Session {
             );
         } else {
             let mut entry = decide::recorded(&object, &applied.live, Some(&content), false);
-            if step.desired.has_readiness_rule() {
+            entry.fixed = immutable::fixed(&step.desired.group_kind(), &step.desired.body);
+            if step.desired.judged {
                 // Set when it is found ready.
                 entry.resource_version.clear();
             }
             self.entries.insert(object.clone(), entry);
         }
+        if let Some(fields) = drifted.filter(|_| action != PlanAction::None) {
+            self.note_correction(&object, &fields, &forced);
+        }
         if action != PlanAction::None {
             self.note_change(&object, action);
         }
+    }
+
+    /// The kinds whose definitions this pass changes: API servers learn their schemas a little later.
+    fn changed_definitions(&self) -> BTreeSet<GroupKind> {
+        let definitions = self.plan.steps.iter().filter(|step| {
+            step.action != PlanAction::None && order::is_definition(&step.desired.group_kind())
+        });
+        definitions
+            .filter_map(|step| {
+                let text = |pointer: &str| step.desired.body.pointer(pointer)?.as_str();
+                Some(GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?))
+            })
+            .collect()
     }
 
     /// Shared objects that are as they should be, but not yet noted as wanted by this component.
@@ -300,7 +372,7 @@ async fn established(cluster: &Cluster, step: &Step, deadline: Instant) -> Resul
 
 /// Applies one object, through what passes by itself: a kind that is not served everywhere yet, a webhook that is not
 /// up yet, an old object that is still going.
-async fn apply_step(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<Done, Error> {
+async fn apply_step(cluster: &Cluster, step: &Step, is_fresh: bool, guard: Guard<'_>) -> Result<Done, Error> {
     let started = Instant::now();
     let mut pause = PAUSE_MIN;
     loop {
@@ -310,6 +382,8 @@ async fn apply_step(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
         };
         let patience = match &error {
             Error::NotFound { .. } if step.desired.pending.is_some() => SERVED_WITHIN,
+            Error::NotFound { .. } | Error::Server { .. } if is_fresh => SERVED_WITHIN,
+            Error::Invalid { .. } if is_fresh => SCHEMA_WITHIN,
             Error::Webhook { .. } => WEBHOOK_WITHIN,
             _ => return Err(error),
         };
@@ -339,8 +413,11 @@ async fn apply_once(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
         live = cluster.get_live(&desired.resource, &desired.object).await?;
     }
     let Some(mut live) = live else {
-        return create(cluster, step, guard).await;
+        return create(cluster, step, None, guard).await;
     };
+    if let Some(propagation) = step.recreate {
+        return recreate::recreate(cluster, step, &live, propagation, guard).await;
+    }
     if step.action == PlanAction::Adopt
         && let Some(patch) = adopt::take_fields(&live.managed_fields(), &live.resource_version)
     {
@@ -352,18 +429,14 @@ async fn apply_once(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
     for _ in 0..RACES_MAX {
         let before = live.resource_version.clone();
         match apply_over(cluster, step, &live, guard).await {
-            Ok((applied, forced)) => {
-                let unchanged = applied.live.resource_version == before;
+            Ok(done) => {
+                let unchanged = done.applied.live.resource_version == before;
                 let action = if unchanged { PlanAction::None } else { step.action };
-                return Ok(Done {
-                    applied,
-                    action,
-                    forced,
-                });
+                return Ok(Done { action, ..done });
             }
             Err(error @ Error::Conflict { .. }) => {
                 match cluster.get_live(&desired.resource, &desired.object).await? {
-                    None => return create(cluster, step, guard).await,
+                    None => return create(cluster, step, None, guard).await,
                     Some(now) if now.uid != live.uid || now.labels.part_of != live.labels.part_of => {
                         return Err(error);
                     }
@@ -379,34 +452,64 @@ async fn apply_once(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
     })
 }
 
-/// Applies over an object that is ours or to be adopted: politely at first, to learn whose fields we take.
+/// Applies over an object that is ours or to be adopted: politely at first, to learn whose fields we would take.
 async fn apply_over(
     cluster: &Cluster,
     step: &Step,
     live: &LiveObject,
     guard: Guard<'_>,
-) -> Result<(Applied, Vec<FieldConflict>), Error> {
+) -> Result<Done, Error> {
     let desired = &step.desired;
+    let done = |applied, forced, left| Done {
+        applied,
+        action: step.action,
+        forced,
+        left,
+    };
+    let apply = |body, force| cluster.apply(&desired.resource, &desired.object, body, force, guard);
     let body = apply_body(&desired.body, Some(live));
-    match cluster
-        .apply(&desired.resource, &desired.object, body.clone(), false, guard)
-        .await
-    {
-        Ok(applied) => Ok((applied, Vec::new())),
-        Err(Error::FieldConflict { conflicts, .. }) => {
-            let applied = cluster
-                .apply(&desired.resource, &desired.object, body, true, guard)
-                .await?;
-            Ok((applied, conflicts))
+    let (error, conflicts) = match apply(body.clone(), false).await {
+        Ok(applied) => return Ok(done(applied, Vec::new(), Vec::new())),
+        Err(Error::FieldConflict { doing, conflicts }) => {
+            let told = conflicts.clone();
+            (Error::FieldConflict { doing, conflicts }, told)
         }
-        Err(error) => Err(error),
+        Err(Error::Invalid { doing, message }) if collisions::is_collision(&message) => {
+            let whole = cluster.get_full(&desired.resource, &desired.object).await?;
+            let conflicts = whole.map(|whole| collisions::with_others(&desired.body, &whole, FIELD_MANAGER));
+            return Err(match conflicts.filter(|conflicts| !conflicts.is_empty()) {
+                Some(conflicts) => Error::FieldConflict { doing, conflicts },
+                None => Error::Invalid { doing, message },
+            });
+        }
+        Err(error) => return Err(error),
+    };
+    match conflicts::policy(&desired.body) {
+        OnConflict::Force => Ok(done(apply(body, true).await?, conflicts, Vec::new())),
+        OnConflict::Leave => {
+            let Some(rest) = conflicts::without(&desired.body, &conflicts) else {
+                return Err(error);
+            };
+            let body = apply_body(&rest, Some(live));
+            Ok(done(apply(body, false).await?, Vec::new(), conflicts))
+        }
+        OnConflict::Refuse => Err(error),
     }
 }
 
 /// Applies an object that did not exist when the plan was made.
-async fn create(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<Done, Error> {
+async fn create(
+    cluster: &Cluster,
+    step: &Step,
+    replicas: Option<&Value>,
+    guard: Guard<'_>,
+) -> Result<Done, Error> {
     let desired = &step.desired;
-    let body = apply_body(&desired.body, None);
+    let mut object = desired.body.clone();
+    if let (Some(replicas), Some(Value::Object(spec))) = (replicas, object.get_mut("spec")) {
+        spec.insert("replicas".to_owned(), replicas.clone());
+    }
+    let body = apply_body(&object, None);
     let foreign = || {
         Error::Foreign(vec![ForeignObject {
             object: desired.object.clone(),
@@ -424,6 +527,7 @@ async fn create(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<Done
             applied,
             action: PlanAction::Create,
             forced: Vec::new(),
+            left: Vec::new(),
         }),
         Err(Error::FieldConflict { .. }) => Err(foreign()),
         Err(error) => Err(error),

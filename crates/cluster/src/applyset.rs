@@ -1,7 +1,7 @@
 //! Who owns what: one Kubernetes ApplySet (KEP-3659) per component and one per cluster for what components share.
 //!
 //! ```text
-//! Secret evenkeel-system/evenkeel-web          parent: fence, record, group-kinds
+//! Secret evenkeel-system/evenkeel-web          parent: fence, record, group-kinds (a large record in parts: shards)
 //!   ▲ applyset.kubernetes.io/part-of=<id>
 //! Deployment, Service, ConfigMap, …            members of component "web"
 //!
@@ -10,13 +10,19 @@
 //! Namespace, CustomResourceDefinition          shared by components, never pruned
 //! ```
 
+pub(crate) mod contest;
+pub(crate) mod hooks;
 pub(crate) mod labels;
 pub(crate) mod parent;
 pub(crate) mod record;
+pub(crate) mod shards;
 pub(crate) mod shared;
 
+pub use contest::Contest;
+pub use hooks::{HookState, RecordedHook};
 pub use labels::{
-    FIELD_MANAGER, FLEET_LABEL, IGNORE_READINESS, PART_OF, SYSTEM_NAMESPACE, applyset_id, parent_name,
+    FIELD_MANAGER, FLEET_LABEL, IGNORE_READINESS, ON_CONFLICT, ON_IMMUTABLE_CHANGE, PART_OF, PROTECT,
+    SYSTEM_NAMESPACE, applyset_id, parent_name,
 };
 pub use record::{Record, RecordedObject};
 

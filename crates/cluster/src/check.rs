@@ -1,5 +1,9 @@
 //! A look at one cluster that decides, without writing, which of its components differ.
 
+mod sighting;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,9 +18,11 @@ use crate::applyset::{Owner, applyset_id, parent_name};
 use crate::concurrent::{as_they_come, in_order};
 use crate::discovery::Resource;
 use crate::live::LiveObject;
+use crate::mark::Mark;
 use crate::objects::Selection;
 use crate::readiness::{self, ObjectState, Patience, Readiness};
-use crate::{Cluster, Error, order};
+use crate::watches::Baseline;
+use crate::{Cluster, Error, ReadinessRules, order};
 
 /// The most reasons that one component's verdict lists.
 const REASONS_MAX: usize = 20;
@@ -29,6 +35,8 @@ pub struct Expected {
     /// A digest of all that decides its objects, as given to [`Session::record`](crate::Session::record); none when it
     /// is not to be compared.
     pub inputs: Option<Digest>,
+    /// When its objects count as ready that the rules of their kinds do not know.
+    pub readiness: ReadinessRules,
 }
 
 /// What a check found, component by component.
@@ -38,6 +46,21 @@ pub struct ClusterCheck {
     pub components: BTreeMap<ComponentName, Verdict>,
     /// Components of ours at the target that were not expected.
     pub unexpected: BTreeSet<ComponentName>,
+    /// Where watching may begin: what was seen of a cluster that is as it should be; none when it is not, or when nobody
+    /// asked for it.
+    pub baseline: Option<Baseline>,
+}
+
+impl ClusterCheck {
+    /// What a check would find of a cluster for which live watches [vouch](crate::DriftWatch::vouches).
+    pub fn vouched_for(expected: &[Expected]) -> Self {
+        let unchanged = |expected: &Expected| (expected.component.clone(), Verdict::Unchanged);
+        Self {
+            components: expected.iter().map(unchanged).collect(),
+            unexpected: BTreeSet::new(),
+            baseline: None,
+        }
+    }
 }
 
 /// How one component was found.
@@ -89,12 +112,34 @@ impl std::fmt::Display for Difference {
 /// A component whose record was found and is worth comparing.
 struct Looked<'a> {
     component: &'a ComponentName,
+    inputs: Option<&'a Digest>,
+    rules: &'a ReadinessRules,
     record: &'a Record,
     set: String,
     kinds: BTreeSet<GroupKind>,
 }
 
 type Members = BTreeMap<ObjectRef, LiveObject>;
+
+/// One kind as it was listed.
+struct Listing {
+    resource: Arc<Resource>,
+    members: Members,
+    /// The version of the list.
+    version: String,
+}
+
+type Listings = BTreeMap<GroupKind, Result<Listing, Error>>;
+
+/// The definitions that components want.
+#[derive(Default)]
+struct Definitions {
+    /// Those that are gone or changed, by component.
+    differences: BTreeMap<ComponentName, Vec<Difference>>,
+    /// What is recorded of them.
+    wanted: Vec<RecordedObject>,
+    listed: Option<Listing>,
+}
 
 impl Cluster {
     /// Looks at the components of this cluster at once: one LIST of parents, one metadata LIST per kind that any of them
@@ -104,20 +149,41 @@ impl Cluster {
     /// # Errors
     /// Whatever keeps the parents from being listed. What concerns one component alone is its verdict.
     pub async fn check(&self, owner: &Owner, expected: &[Expected]) -> Result<ClusterCheck, Error> {
+        self.check_all(owner, expected, false).await
+    }
+
+    /// Like [`Cluster::check`], and gives what [`Cluster::watch_over`] begins with when everything is as it should be.
+    ///
+    /// # Errors
+    /// As [`Cluster::check`].
+    pub async fn check_to_watch(&self, owner: &Owner, expected: &[Expected]) -> Result<ClusterCheck, Error> {
+        self.check_all(owner, expected, true).await
+    }
+
+    async fn check_all(
+        &self,
+        owner: &Owner,
+        expected: &[Expected],
+        to_watch: bool,
+    ) -> Result<ClusterCheck, Error> {
         let Parents {
             shared,
             components: mut parents,
+            ..
         } = self.parents(owner, false).await?;
         let mut verdicts = BTreeMap::new();
-        let mut found: Vec<(&ComponentName, Parent<Record>)> = Vec::new();
-        for Expected { component, inputs } in expected {
+        let mut found: Vec<(&Expected, Parent<Record>)> = Vec::new();
+        for expected in expected {
+            let Expected {
+                component, inputs, ..
+            } = expected;
             let verdict = match parents.remove(&parent_name(component)) {
                 None => Verdict::Differs(vec![Difference::NotInstalled]),
                 Some(Err(error)) => Verdict::Failed(error),
                 Some(Ok(parent)) => match beforehand(&parent.record, inputs.as_ref()) {
                     Some(difference) => Verdict::Differs(vec![difference]),
                     None => {
-                        found.push((component, parent));
+                        found.push((expected, parent));
                         continue;
                     }
                 },
@@ -131,11 +197,13 @@ impl Cluster {
             .collect();
         let looked: Vec<Looked<'_>> = found
             .iter()
-            .map(|(component, parent)| {
+            .map(|(expected, parent)| {
                 let mut kinds = parent.group_kinds.clone();
                 kinds.extend(parent.record.objects.iter().map(RecordedObject::group_kind));
                 Looked {
-                    component,
+                    component: &expected.component,
+                    inputs: expected.inputs.as_ref(),
+                    rules: &expected.readiness,
                     record: &parent.record,
                     set: applyset_id(&parent.name),
                     kinds,
@@ -151,17 +219,24 @@ impl Cluster {
                 .unwrap_or_else(Verdict::Failed);
             verdicts.insert(looked.component.clone(), verdict);
         }
+        let is_steady = |verdict: &Verdict| matches!(verdict, Verdict::Unchanged);
+        let baseline = match definitions {
+            Ok(definitions) if to_watch && verdicts.values().all(is_steady) => {
+                let mut parents: Vec<_> = found.iter().map(|(_, parent)| sighting::parent(parent)).collect();
+                parents.extend(shared.as_ref().map(sighting::parent));
+                sighting::baseline(owner.fleet(), &looked, parents, &members, &definitions)
+            }
+            _ => None,
+        };
         Ok(ClusterCheck {
             components: verdicts,
             unexpected,
+            baseline,
         })
     }
 
     /// One metadata LIST per kind, of all components that have it. A kind that cannot be listed fails those alone.
-    async fn members(
-        &self,
-        looked: &[Looked<'_>],
-    ) -> BTreeMap<GroupKind, Result<(Arc<Resource>, Members), Error>> {
+    async fn members(&self, looked: &[Looked<'_>]) -> Listings {
         let mut sets: BTreeMap<&GroupKind, Vec<&str>> = BTreeMap::new();
         for looked in looked {
             for kind in &looked.kinds {
@@ -180,11 +255,7 @@ impl Cluster {
             .collect()
     }
 
-    async fn members_of(
-        &self,
-        kind: &GroupKind,
-        sets: &[&str],
-    ) -> Result<Option<(Arc<Resource>, Members)>, Error> {
+    async fn members_of(&self, kind: &GroupKind, sets: &[&str]) -> Result<Option<Listing>, Error> {
         let Some(resource) = self.preferred_resource(kind).await? else {
             return Ok(None);
         };
@@ -208,7 +279,11 @@ impl Cluster {
                     .into_iter()
                     .map(|live| (live.reference(kind), live))
                     .collect();
-                Ok(Some((resource, members)))
+                Ok(Some(Listing {
+                    resource,
+                    members,
+                    version: listed.resource_version,
+                }))
             }
             Err(error) if error.is_not_found() => {
                 if self.is_no_longer_served(kind).await? {
@@ -226,10 +301,9 @@ impl Cluster {
         &self,
         shared: Option<&Parent<SharedRecord>>,
         looked: &[Looked<'_>],
-    ) -> Result<BTreeMap<ComponentName, Vec<Difference>>, Error> {
-        let mut differences: BTreeMap<ComponentName, Vec<Difference>> = BTreeMap::new();
+    ) -> Result<Definitions, Error> {
         let Some(shared) = shared else {
-            return Ok(differences);
+            return Ok(Definitions::default());
         };
         let expected: BTreeSet<&ComponentName> = looked.iter().map(|looked| looked.component).collect();
         let wanted: Vec<_> = shared
@@ -240,32 +314,45 @@ impl Cluster {
             .filter(|object| object.wanted_by.keys().any(|name| expected.contains(name)))
             .collect();
         let Some(first) = wanted.first() else {
-            return Ok(differences);
+            return Ok(Definitions::default());
         };
         let kind = first.recorded.group_kind();
-        let live = self.members_of(&kind, &[&applyset_id(CLUSTER_PARENT)]).await?;
-        let live = live.map(|(_, members)| members).unwrap_or_default();
+        let listed = self.members_of(&kind, &[&applyset_id(CLUSTER_PARENT)]).await?;
+        let mut definitions = Definitions {
+            wanted: wanted.iter().map(|object| object.recorded.clone()).collect(),
+            listed,
+            ..Definitions::default()
+        };
         for object in wanted {
-            if let Some(difference) = differs(&object.recorded, live.get(&object.recorded.object())) {
+            let live = definitions
+                .listed
+                .as_ref()
+                .and_then(|listed| listed.members.get(&object.recorded.object()));
+            if let Some(difference) = differs(&object.recorded, live) {
                 for component in object.wanted_by.keys() {
-                    differences
+                    definitions
+                        .differences
                         .entry(component.clone())
                         .or_default()
                         .push(difference.clone());
                 }
             }
         }
-        Ok(differences)
+        Ok(definitions)
     }
 
     async fn compare(
         &self,
         looked: &Looked<'_>,
-        members: &BTreeMap<GroupKind, Result<(Arc<Resource>, Members), Error>>,
-        definitions: Result<&BTreeMap<ComponentName, Vec<Difference>>, &Error>,
+        members: &Listings,
+        definitions: Result<&Definitions, &Error>,
     ) -> Result<Verdict, Error> {
         let mut differences: Vec<Difference> = match definitions {
-            Ok(definitions) => definitions.get(looked.component).cloned().unwrap_or_default(),
+            Ok(definitions) => definitions
+                .differences
+                .get(looked.component)
+                .cloned()
+                .unwrap_or_default(),
             // Definitions are the cluster's; that they could not be listed shows where one is needed.
             Err(error) => {
                 tracing::debug!(%error, "definitions could not be listed");
@@ -273,19 +360,35 @@ impl Cluster {
             }
         };
         let mut recorded: BTreeSet<ObjectRef> = BTreeSet::new();
+        let now = self.clock().now().as_second();
+        let mut contested: Vec<ObjectState> = Vec::new();
         let mut doubtful: Vec<(&Arc<Resource>, &RecordedObject, &LiveObject)> = Vec::new();
         for entry in &looked.record.objects {
             let object = entry.object();
             let kind = entry.group_kind();
             let live = match members.get(&kind) {
-                Some(Ok((resource, live))) => live.get(&object).map(|live| (resource, live)),
+                Some(Ok(listing)) => {
+                    let live = listing.members.get(&object);
+                    live.map(|live| (&listing.resource, live))
+                }
                 Some(Err(error)) => return Err(repeat(error)),
                 None => None,
             };
             if let Some(difference) = differs(entry, live.map(|(_, live)| live)) {
-                differences.push(difference);
+                let contest = looked
+                    .record
+                    .contest(&object)
+                    .and_then(|contest| contest.holds(now));
+                match (&difference, contest) {
+                    (Difference::Changed(_), Some(why)) => contested.push(ObjectState {
+                        object: object.clone(),
+                        readiness: Readiness::Failed(why),
+                        details: Vec::new(),
+                    }),
+                    _ => differences.push(difference),
+                }
             } else if let Some((resource, live)) = live
-                && !self.vouched_for(entry, live, readiness::has_rule(&kind, resource.has_status))
+                && !self.vouched_for(looked.rules, entry, live, resource.has_status)
             {
                 doubtful.push((resource, entry, live));
             }
@@ -296,7 +399,8 @@ impl Cluster {
         if !differences.is_empty() {
             return Ok(Verdict::Differs(differences));
         }
-        let mut unready = self.judge(&doubtful).await?;
+        let mut unready = contested;
+        unready.extend(self.judge(looked.rules, &doubtful).await?);
         unready.truncate(REASONS_MAX);
         Ok(if unready.is_empty() {
             Verdict::Unchanged
@@ -306,17 +410,32 @@ impl Cluster {
     }
 
     /// Whether nothing about the object needs another look.
-    fn vouched_for(&self, entry: &RecordedObject, live: &LiveObject, has_rule: bool) -> bool {
+    fn vouched_for(
+        &self,
+        rules: &ReadinessRules,
+        entry: &RecordedObject,
+        live: &LiveObject,
+        has_status: bool,
+    ) -> bool {
+        let kind = entry.group_kind();
+        let has_rule = readiness::has_rule(&kind, has_status) || rules.covers(&kind, &entry.name);
         !has_rule
             || entry.kept
             || live.ignores_readiness()
             || live.resource_version == entry.resource_version
-            || self.memory().vouches(&live.uid, &live.resource_version)
+            || self.is_known_good(rules, &kind, live)
+    }
+
+    /// Whether the object was found ready as it is now.
+    pub(crate) fn is_known_good(&self, rules: &ReadinessRules, kind: &GroupKind, live: &LiveObject) -> bool {
+        let at = judged_at(rules, kind, &live.name, live.generation, &live.resource_version);
+        self.memory().vouches(&live.uid, &rules.sealed(&at))
     }
 
     /// Reads the objects and gives those that are not ready.
     async fn judge(
         &self,
+        rules: &ReadinessRules,
         doubtful: &[(&Arc<Resource>, &RecordedObject, &LiveObject)],
     ) -> Result<Vec<ObjectState>, Error> {
         let at_once = self.limits().in_flight;
@@ -324,30 +443,57 @@ impl Cluster {
             in_order(doubtful, at_once, |(resource, entry, live)| {
                 Box::pin(async move {
                     let object = entry.object();
-                    let whole = self.get_full(resource, &object).await?;
-                    let readiness = match &whole {
-                        Some(whole) => readiness::judge(whole, Patience::Settled),
-                        None => Readiness::InProgress("it was just deleted".to_owned()),
-                    };
-                    if readiness.is_ready() {
-                        let version = whole
-                            .as_ref()
-                            .and_then(|whole| whole.pointer("/metadata/resourceVersion"));
-                        self.memory()
-                            .note(&live.uid, version.and_then(Value::as_str).unwrap_or_default());
-                        return Ok(None);
-                    }
-                    Ok(Some(ObjectState {
-                        object,
-                        readiness,
-                        details: Vec::new(),
-                    }))
+                    self.judge_object(rules, resource, &object, &live.uid).await
                 })
             })
             .collect()
             .await;
         judged.into_iter().filter_map(Result::transpose).collect()
     }
+
+    /// Reads one object and gives how it is when it is not ready. One that is ready is remembered as that.
+    pub(crate) async fn judge_object(
+        &self,
+        rules: &ReadinessRules,
+        resource: &Arc<Resource>,
+        object: &ObjectRef,
+        uid: &str,
+    ) -> Result<Option<ObjectState>, Error> {
+        let whole = self.get_full(resource, object).await?;
+        let readiness = match &whole {
+            Some(whole) => match rules.judge(whole, Patience::Settled) {
+                // The two verdicts that more than the object itself can change.
+                Readiness::Ready if says_no_generation(whole) => {
+                    rules.judge_in(whole, &self.surroundings(resource).await)
+                }
+                Readiness::InProgress(_) if object.kind == "PersistentVolumeClaim" => {
+                    rules.judge_in(whole, &self.surroundings(resource).await)
+                }
+                verdict => verdict,
+            },
+            None => Readiness::InProgress("it was just deleted".to_owned()),
+        };
+        if readiness.is_ready() {
+            if let Some(whole) = &whole {
+                let generation = whole.pointer("/metadata/generation").and_then(Value::as_i64);
+                let version = whole.pointer("/metadata/resourceVersion");
+                let version = version.and_then(Value::as_str).unwrap_or_default();
+                let at = judged_at(rules, &object.group_kind(), &object.name, generation, version);
+                self.memory().note(uid, &rules.sealed(&at));
+            }
+            return Ok(None);
+        }
+        Ok(Some(ObjectState {
+            object: object.clone(),
+            readiness,
+            details: Vec::new(),
+        }))
+    }
+}
+
+/// Whether its controller, if it has one, has not said which generation it has seen.
+fn says_no_generation(object: &Value) -> bool {
+    object.pointer("/status/observedGeneration").is_none()
 }
 
 /// What shows without looking at any object.
@@ -361,46 +507,38 @@ fn beforehand(record: &Record, inputs: Option<&Digest>) -> Option<Difference> {
     }
 }
 
-/// How an object differs from what was recorded of it, as far as metadata tells: an equal resource version, or else the
-/// same fields owned by us, prove that what we set is as we set it.
+/// How an object differs from what was recorded of it, as far as metadata tells.
 fn differs(entry: &RecordedObject, live: Option<&LiveObject>) -> Option<Difference> {
-    let object = entry.object();
-    let Some(live) = live else {
-        let expected_absence = entry.done || entry.kept;
-        return (!expected_absence).then_some(Difference::Missing(object));
-    };
-    if entry.kept || live.resource_version == entry.resource_version {
-        return None;
+    let departure = Mark::of(entry).departs(live)?;
+    Some(departure.of(entry.object()))
+}
+
+/// What has to be new about an object that was found good before it is looked at again: its version. The status of some
+/// kinds changes all the time and means nothing once their controller has seen the generation.
+fn judged_at(
+    rules: &ReadinessRules,
+    kind: &GroupKind,
+    name: &str,
+    generation: Option<i64>,
+    version: &str,
+) -> String {
+    match generation {
+        Some(generation) if readiness::by_generation(kind) && !rules.covers(kind, name) => {
+            format!("generation {generation}")
+        }
+        _ => version.to_owned(),
     }
-    if live.uid != entry.uid {
-        return Some(Difference::Replaced(object));
-    }
-    if live.is_deleting() {
-        return Some(Difference::Missing(object));
-    }
-    let same = entry.owned.is_some() && live.owned() == entry.owned;
-    (!same).then_some(Difference::Changed(object))
 }
 
 /// Objects with our label and fields of ours that no record knows.
-fn left_over(
-    looked: &Looked<'_>,
-    members: &BTreeMap<GroupKind, Result<(Arc<Resource>, Members), Error>>,
-    recorded: &BTreeSet<ObjectRef>,
-) -> Vec<Difference> {
+fn left_over(looked: &Looked<'_>, members: &Listings, recorded: &BTreeSet<ObjectRef>) -> Vec<Difference> {
     let listed = looked
         .kinds
         .iter()
         .filter_map(|kind| members.get(kind)?.as_ref().ok());
     listed
-        .flat_map(|(_, live)| live)
-        .filter(|(object, live)| {
-            live.is_part_of(&looked.set)
-                && !recorded.contains(*object)
-                && !live.is_deleting()
-                && !live.has_controller()
-                && live.owned().is_some()
-        })
+        .flat_map(|listing| &listing.members)
+        .filter(|(object, live)| !recorded.contains(*object) && live.is_left_over(&looked.set))
         .map(|(object, _)| Difference::LeftOver(object.clone()))
         .collect()
 }
@@ -439,75 +577,5 @@ fn repeat(error: &Error) -> Error {
                 message,
             },
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::fingerprint::Fingerprint;
-
-    fn entry() -> RecordedObject {
-        let fields = json!({"f:data": {"f:a": {}}});
-        RecordedObject {
-            group: String::new(),
-            kind: "ConfigMap".into(),
-            namespace: Some("shop".into()),
-            name: "c".into(),
-            uid: "u".into(),
-            content: None,
-            owned: Some(Fingerprint::of(&fields)),
-            resource_version: "7".into(),
-            kept: false,
-            done: false,
-        }
-    }
-
-    fn live(uid: &str, version: &str, fields: &Value) -> LiveObject {
-        let body = json!({"metadata": {"name": "c", "namespace": "shop", "uid": uid, "resourceVersion": version, "managedFields": [
-            {"manager": "evenkeel", "operation": "Apply", "fieldsV1": fields},
-        ]}});
-        LiveObject::read(body.to_string().as_bytes(), "test").expect("read")
-    }
-
-    #[test]
-    fn metadata_tells_what_differs() {
-        let fields = json!({"f:data": {"f:a": {}}});
-        let found = |live: Option<&LiveObject>| differs(&entry(), live);
-        assert_eq!(
-            found(Some(&live("u", "7", &json!({})))),
-            None,
-            "an equal version needs no other look"
-        );
-        assert_eq!(
-            found(Some(&live("u", "8", &fields))),
-            None,
-            "what others own is not drift"
-        );
-        assert_eq!(
-            found(Some(&live("u", "8", &json!({})))),
-            Some(Difference::Changed(entry().object()))
-        );
-        assert_eq!(
-            found(Some(&live("v", "8", &fields))),
-            Some(Difference::Replaced(entry().object()))
-        );
-        assert_eq!(found(None), Some(Difference::Missing(entry().object())));
-        let kept = RecordedObject {
-            kept: true,
-            ..entry()
-        };
-        assert_eq!(differs(&kept, None), None, "what is only kept may go");
-        let done = RecordedObject {
-            done: true,
-            ..entry()
-        };
-        assert_eq!(
-            differs(&done, None),
-            None,
-            "a Job that removed itself is not run again"
-        );
     }
 }

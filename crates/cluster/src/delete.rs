@@ -1,23 +1,27 @@
 //! Taking a component away: its objects deleted and really gone, or left behind without our marks.
 
+mod existing;
 mod shared;
+mod stuck;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{GroupKind, ObjectChange, ObjectRef, Plan, PlanAction, PlannedChange, SkippedObject};
+use evenkeel_core::{
+    ComponentName, GroupKind, ObjectChange, ObjectRef, Plan, PlanAction, PlannedChange, SkippedObject,
+};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::applyset::labels::PART_OF;
+use crate::applyset::labels::{PART_OF, applyset_id, parent_name};
 use crate::applyset::parent::Parent;
-use crate::applyset::record::{Record, SharedRecord};
+use crate::applyset::record::Record;
 use crate::concurrent::as_they_come;
 use crate::connection::PatchKind;
 use crate::error::{ObjectError, StuckObject};
 use crate::guard::Attempt;
+use crate::hooks::Leftovers;
 use crate::live::LiveObject;
 use crate::objects::{Propagation, Selection};
 use crate::order::{self, Phase};
@@ -26,7 +30,9 @@ use crate::progress::{Event, Observer};
 use crate::prune::{Deleted, delete_batch, stop_or_fail};
 use crate::target::ComponentTarget;
 use crate::wait::absence;
-use crate::{Cluster, Error};
+use crate::{Cluster, Error, Resource};
+
+use existing::Existing;
 
 /// How a component is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,10 @@ pub struct DeleteOptions {
     pub blocking: bool,
     /// Whether the component's namespace may be deleted when we made it and it is empty.
     pub namespaces: bool,
+    /// Whether finalizers that still hold an object when time is up are taken off it, where the object is of a kind that we
+    /// defined for this component alone: its controller may have gone before it. Objects of other kinds never lose a
+    /// finalizer.
+    pub strip_finalizers: bool,
 }
 
 impl Default for DeleteOptions {
@@ -49,6 +59,7 @@ impl Default for DeleteOptions {
             all: false,
             blocking: true,
             namespaces: true,
+            strip_finalizers: false,
         }
     }
 }
@@ -64,12 +75,15 @@ pub struct Deletion {
     pub complete: bool,
 }
 
-/// Everything of a component that exists.
-struct Inventory {
-    parent: Parent<Record>,
-    shared: Option<Parent<SharedRecord>>,
-    removals: Vec<Removal>,
-    kept: Vec<SkippedObject>,
+/// What a deletion in progress goes by.
+struct Going<'a> {
+    attempt: &'a Attempt,
+    options: &'a DeleteOptions,
+    /// When everything is to be gone.
+    deadline: Instant,
+    observer: &'a Observer,
+    /// The names of the definitions of the component's own kinds.
+    own_definitions: BTreeSet<String>,
 }
 
 impl ComponentTarget {
@@ -78,20 +92,26 @@ impl ComponentTarget {
     /// # Errors
     /// As [`ComponentTarget::delete`], of its reads.
     pub async fn plan_deletion(&self, options: &DeleteOptions) -> Result<Plan, Error> {
-        let Some(inventory) = self.inventory(options).await? else {
+        let Some(existing) = self.existing(options).await? else {
             return Ok(Plan::default());
+        };
+        let leftovers = match &existing.parent {
+            Some(parent) => self.hook_leftovers(parent, options.all).await?,
+            None => Leftovers::default(),
         };
         let change = |object: ObjectRef, reason: &str| PlannedChange {
             object,
             action: PlanAction::Delete,
             reason: reason.to_owned(),
         };
-        let mut changes: Vec<PlannedChange> = inventory
+        let mut changes: Vec<PlannedChange> = existing
             .removals
             .iter()
             .map(|removal| change(removal.object.clone(), "the component is deleted"))
             .collect();
-        if let Some(shared) = inventory.shared.as_ref().filter(|_| options.namespaces) {
+        let left = leftovers.removals.into_iter();
+        changes.extend(left.map(|removal| change(removal.object, "a hook left it")));
+        if let Some(shared) = existing.shared.as_ref().filter(|_| options.namespaces) {
             changes.extend(
                 shared
                     .record
@@ -105,9 +125,21 @@ impl ComponentTarget {
                     }),
             );
         }
+        let mut skipped = existing.kept;
+        skipped.extend(leftovers.kept);
+        skipped.extend(
+            existing
+                .moving
+                .into_iter()
+                .map(|(object, (_, component))| SkippedObject {
+                    object,
+                    reason: format!("it moves to component {component}"),
+                }),
+        );
         Ok(Plan {
             changes,
-            skipped: inventory.kept,
+            hooks: Vec::new(),
+            skipped,
         })
     }
 
@@ -123,57 +155,129 @@ impl ComponentTarget {
         options: &DeleteOptions,
         observer: &Observer,
     ) -> Result<Deletion, Error> {
+        let mut deletion = self.delete_objects(attempt, options, observer).await?;
+        if options.blocking && !deletion.complete {
+            let rest = self.delete_rest(attempt, options, observer).await?;
+            deletion.changes.extend(rest.changes);
+            deletion.kept.extend(rest.kept);
+            deletion.complete = rest.complete;
+        }
+        Ok(deletion)
+    }
+
+    /// The first half of [`ComponentTarget::delete`]: its objects. What they were in and are remembered by stays.
+    ///
+    /// # Errors
+    /// As [`ComponentTarget::delete`].
+    pub async fn delete_objects(
+        &self,
+        attempt: &Attempt,
+        options: &DeleteOptions,
+        observer: &Observer,
+    ) -> Result<Deletion, Error> {
         let deadline = Instant::now() + options.timeout;
-        let Some(inventory) = self.inventory(options).await? else {
+        let Some(mut existing) = self.existing(options).await? else {
             return Ok(Deletion {
                 complete: true,
                 ..Deletion::default()
             });
         };
-        let mut parent = self.fence_parent(inventory.parent, attempt).await?;
+        let going = Going {
+            attempt,
+            options,
+            deadline,
+            observer,
+            own_definitions: std::mem::take(&mut existing.own_definitions),
+        };
+        self.fence(&mut existing, attempt).await?;
         let mut deletion = Deletion {
-            kept: inventory.kept,
+            kept: existing.kept,
             ..Deletion::default()
         };
+        let moving = existing.moving.into_values();
+        self.hand_over(moving.collect(), attempt, observer, &mut deletion)
+            .await?;
         for phase in Phase::ALL.into_iter().rev() {
-            let batch: Vec<Removal> = inventory
+            let batch: Vec<Removal> = existing
                 .removals
                 .iter()
                 .filter(|removal| order::phase(&removal.object.group_kind()) == phase)
                 .cloned()
                 .collect();
-            self.delete_phase(&batch, attempt, options, deadline, observer, &mut deletion)
-                .await?;
+            self.delete_phase(&batch, &going, &mut deletion).await?;
         }
-        if !options.blocking {
+        Ok(deletion)
+    }
+
+    /// The second half of [`ComponentTarget::delete`], for when its objects are gone: what hooks left, namespaces that we made
+    /// and that are empty, what is kept of it, and its parent.
+    ///
+    /// # Errors
+    /// As [`ComponentTarget::delete`]; [`Error::Stuck`] when objects are there all the same.
+    pub async fn delete_rest(
+        &self,
+        attempt: &Attempt,
+        options: &DeleteOptions,
+        observer: &Observer,
+    ) -> Result<Deletion, Error> {
+        let deadline = Instant::now() + options.timeout;
+        let mut deletion = Deletion::default();
+        let Some(mut existing) = self.existing(options).await? else {
+            deletion.complete = true;
             return Ok(deletion);
+        };
+        if !existing.removals.is_empty() {
+            let removals = existing.removals.into_iter();
+            let there = removals.map(|removal| StuckObject {
+                object: removal.object,
+                finalizers: removal.live.finalizers,
+                message: None,
+            });
+            return Err(Error::Stuck(there.collect()));
         }
-        self.release_shared(
-            inventory.shared,
-            options,
+        let going = Going {
             attempt,
+            options,
             deadline,
             observer,
-            &mut deletion,
-        )
-        .await?;
+            own_definitions: std::mem::take(&mut existing.own_definitions),
+        };
+        let parent = self.fence(&mut existing, attempt).await?;
+        if let Some(parent) = &parent {
+            let leftovers = self.hook_leftovers(parent, options.all).await?;
+            self.remove_leftovers(leftovers, attempt, deadline, observer, &mut deletion)
+                .await?;
+        }
+        self.release_shared(existing.shared, &going, &mut deletion)
+            .await?;
         self.delete_renders(attempt).await?;
-        // Written again since: only a newer attempt does that.
+        self.remove_parent(parent, attempt).await?;
+        deletion.complete = true;
+        Ok(deletion)
+    }
+
+    /// Removes the parent, if there is one.
+    async fn remove_parent(&self, parent: Option<Parent<Record>>, attempt: &Attempt) -> Result<(), Error> {
+        let Some(parent) = parent else {
+            return Ok(());
+        };
         match self.cluster().delete_parent(&parent, &*attempt.guard).await {
+            // Written again since: only a newer attempt does that.
             Err(Error::Conflict { .. }) => {
                 let now = self
                     .cluster()
                     .parent::<Record>(self.parent_name(), self.owner(), false)
                     .await?;
-                if let Some(now) = now {
-                    parent = self.fence_parent(now, attempt).await?;
-                    self.cluster().delete_parent(&parent, &*attempt.guard).await?;
+                match now {
+                    Some(now) => {
+                        let parent = self.fence_parent(now, attempt).await?;
+                        self.cluster().delete_parent(&parent, &*attempt.guard).await
+                    }
+                    None => Ok(()),
                 }
             }
-            outcome => outcome?,
+            outcome => outcome,
         }
-        deletion.complete = true;
-        Ok(deletion)
     }
 
     /// Lets the component go: our labels are taken off its objects, its parent is removed, everything else stays.
@@ -185,17 +289,20 @@ impl ComponentTarget {
             all: true,
             ..DeleteOptions::default()
         };
-        let Some(inventory) = self.inventory(&options).await? else {
+        let Some(mut existing) = self.existing(&options).await? else {
             return Ok(Deletion {
                 complete: true,
                 ..Deletion::default()
             });
         };
-        let parent = self.fence_parent(inventory.parent, attempt).await?;
+        let parent = self.fence(&mut existing, attempt).await?;
+        if let Some(parent) = &parent {
+            self.let_go_of_leftovers(parent, attempt).await?;
+        }
         let mut deletion = Deletion::default();
-        let members = self.members_kinds(&parent).await?;
-        let mut live = self.list_members(&members).await?;
-        live.retain(|_, live| live.owned().is_some());
+        let members = &existing.kinds;
+        let mut live = self.list_members(members).await?;
+        live.retain(|object, live| live.owned().is_some() && !existing.moving.contains_key(object));
         let at_once = self.cluster().limits().apply_concurrency;
         let outcomes: Vec<(ObjectRef, Result<(), Error>)> = as_they_come(live, at_once, |(object, live)| {
             let resource = members.get(&object.group_kind()).cloned();
@@ -228,69 +335,82 @@ impl ComponentTarget {
             }
         }
         stop_or_fail(failures)?;
-        self.let_go_of_shared(inventory.shared, attempt).await?;
+        let moving = existing.moving.into_values();
+        self.hand_over(moving.collect(), attempt, observer, &mut deletion)
+            .await?;
+        self.let_go_of_shared(existing.shared, attempt).await?;
         self.delete_renders(attempt).await?;
-        self.cluster().delete_parent(&parent, &*attempt.guard).await?;
+        self.remove_parent(parent, attempt).await?;
         deletion.complete = true;
         Ok(deletion)
     }
 
-    async fn inventory(&self, options: &DeleteOptions) -> Result<Option<Inventory>, Error> {
-        let mut parents = self.cluster().parents(self.owner(), false).await?;
-        let Some(parent) = parents.components.remove(self.parent_name()).transpose()? else {
+    /// Takes the fence; in a parent that is made anew when somebody removed it by hand and objects are left.
+    async fn fence(
+        &self,
+        existing: &mut Existing,
+        attempt: &Attempt,
+    ) -> Result<Option<Parent<Record>>, Error> {
+        if let Some(parent) = existing.parent.take() {
+            return self.fence_parent(parent, attempt).await.map(Some);
+        }
+        if existing.removals.is_empty() && existing.moving.is_empty() {
             return Ok(None);
-        };
-        let kinds = self.members_kinds(&parent).await?;
-        let recorded: BTreeSet<ObjectRef> =
-            parent.record.objects.iter().map(|entry| entry.object()).collect();
-        let mut removals = Vec::new();
-        let mut kept = Vec::new();
-        for (object, live) in self.list_members(&kinds).await? {
-            if !recorded.contains(&object) && (live.owned().is_none() || live.has_controller()) {
-                continue;
-            }
-            let kind = object.group_kind();
-            if live.is_kept() {
-                kept.push(SkippedObject {
-                    object,
-                    reason: "helm.sh/resource-policy: keep".to_owned(),
-                });
-            } else if order::never_pruned(&kind) && !options.all {
-                let reason = "it holds data; deleted only when everything is asked for".to_owned();
-                kept.push(SkippedObject { object, reason });
-            } else if let Some(resource) = kinds.get(&kind) {
-                removals.push(Removal {
-                    object,
-                    resource: Arc::clone(resource),
-                    live,
-                });
+        }
+        let owner = self.owner();
+        let (fleet, cluster) = (owner.fleet(), owner.cluster().as_str());
+        let mut record = Record::new(fleet, cluster, self.name().clone(), attempt.fence);
+        record.unfinished = true;
+        let kinds = existing.kinds.keys().cloned().collect();
+        self.cluster()
+            .create_parent(self.parent_name(), owner, record, &kinds, &*attempt.guard)
+            .await
+            .map(Some)
+    }
+
+    /// Gives objects to the components that render them: they change hands by their label alone.
+    async fn hand_over(
+        &self,
+        moving: Vec<(Removal, ComponentName)>,
+        attempt: &Attempt,
+        observer: &Observer,
+        deletion: &mut Deletion,
+    ) -> Result<(), Error> {
+        let mut failures = Vec::new();
+        for (removal, component) in moving {
+            let Removal {
+                object,
+                resource,
+                live,
+            } = removal;
+            let set = applyset_id(&parent_name(&component));
+            match self
+                .cluster()
+                .relabel(&resource, &object, &live, Some(&set), attempt)
+                .await
+            {
+                Ok(()) => {
+                    observer(Event::Changed {
+                        object: object.clone(),
+                        action: PlanAction::Update,
+                    });
+                    deletion.kept.push(SkippedObject {
+                        object,
+                        reason: format!("it moves to component {component}"),
+                    });
+                }
+                Err(error) => failures.push(ObjectError { object, error }),
             }
         }
-        if let Some(shared) = parents.shared.as_ref().filter(|_| !options.all) {
-            let wanted = shared
-                .record
-                .objects
-                .iter()
-                .filter(|shared| shared.wanted_by.contains_key(self.name()));
-            kept.extend(wanted.map(|shared| shared.recorded.object()).filter(|o| order::is_definition(&o.group_kind())).map(
-                |object| SkippedObject {
-                    object,
-                    reason: "deleting it would delete every resource of its kind; deleted only when everything is asked for"
-                        .to_owned(),
-                },
-            ));
-        }
-        removals.sort_by_cached_key(|removal| std::cmp::Reverse(order::sort_key(&removal.object)));
-        Ok(Some(Inventory {
-            parent,
-            shared: parents.shared,
-            removals,
-            kept,
-        }))
+        stop_or_fail(failures)
     }
 
     /// Takes the fence without announcing anything new.
-    async fn fence_parent(&self, parent: Parent<Record>, attempt: &Attempt) -> Result<Parent<Record>, Error> {
+    pub(crate) async fn fence_parent(
+        &self,
+        parent: Parent<Record>,
+        attempt: &Attempt,
+    ) -> Result<Parent<Record>, Error> {
         let mut parent = parent;
         loop {
             if parent.record.fence > attempt.fence {
@@ -330,12 +450,16 @@ impl ComponentTarget {
     async fn delete_phase(
         &self,
         batch: &[Removal],
-        attempt: &Attempt,
-        options: &DeleteOptions,
-        deadline: Instant,
-        observer: &Observer,
+        going: &Going<'_>,
         deletion: &mut Deletion,
     ) -> Result<(), Error> {
+        let Going {
+            attempt,
+            options,
+            deadline,
+            observer,
+            ..
+        } = going;
         if batch.is_empty() {
             return Ok(());
         }
@@ -383,6 +507,12 @@ impl ComponentTarget {
         if !options.blocking {
             return Ok(());
         }
+        // Time must be left for what comes after the finalizers.
+        let now = Instant::now();
+        let deadline = match options.strip_finalizers {
+            true => now + deadline.saturating_duration_since(now) / 2,
+            false => *deadline,
+        };
         let selector = format!("{PART_OF}={set}");
         let mut waits: FuturesUnordered<_> = awaited
             .into_values()
@@ -409,6 +539,9 @@ impl ComponentTarget {
                 Err(error) => return Err(error),
             }
         }
+        if options.strip_finalizers {
+            stuck = self.strip_own(stuck, batch, going).await?;
+        }
         stuck.sort_by(|a, b| a.object.cmp(&b.object));
         if stuck.is_empty() {
             Ok(())
@@ -422,12 +555,24 @@ impl Cluster {
     /// Takes our label off one object, if it still is the one that we saw.
     async fn let_go(
         &self,
-        resource: &crate::Resource,
+        resource: &Resource,
         object: &ObjectRef,
         live: &LiveObject,
         attempt: &Attempt,
     ) -> Result<(), Error> {
-        let patch = json!({"metadata": {"uid": live.uid, "labels": {PART_OF: null}}});
+        self.relabel(resource, object, live, None, attempt).await
+    }
+
+    /// Makes one object part of another set or of none, if it still is the one that we saw.
+    async fn relabel(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        live: &LiveObject,
+        set: Option<&str>,
+        attempt: &Attempt,
+    ) -> Result<(), Error> {
+        let patch = json!({"metadata": {"uid": live.uid, "labels": {PART_OF: set}}});
         match self
             .patch(resource, object, PatchKind::Merge, &patch, &*attempt.guard)
             .await

@@ -181,6 +181,14 @@ impl Discovery {
             .filter(|kind| kind.namespaced && kind.listable)
     }
 
+    /// One version of every kind that can be listed and whose objects can be deleted.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.kinds
+            .values()
+            .filter_map(|versions| versions.first())
+            .filter(|kind| kind.listable && kind.deletable)
+    }
+
     /// Every served group version and kind, for `.Capabilities.APIVersions`: `apps/v1` and `apps/v1/Deployment`.
     pub fn api_versions(&self) -> BTreeSet<String> {
         let resources = self.kinds.values().flatten();
@@ -220,7 +228,8 @@ impl Cluster {
             .get_or_try_init(|| Discovery::read(self))
             .await?
             .clone();
-        if seen.read_at.elapsed() < TTL {
+        // While live watches vouch for the cluster, its checks ask it nothing.
+        if seen.read_at.elapsed() < TTL || self.is_trusted() {
             return Ok(seen);
         }
         self.rediscover(&seen).await
@@ -306,11 +315,17 @@ impl Cluster {
     /// # Errors
     /// Whatever the request fails with.
     pub async fn kubernetes_version(&self) -> Result<String, Error> {
-        let seen = self.discovery().await?;
-        seen.version
-            .get_or_try_init(|| self.read_version())
-            .await
-            .cloned()
+        if self.discovery_cache().cell().initialized() {
+            let seen = self.discovery().await?;
+            return seen
+                .version
+                .get_or_try_init(|| self.read_version())
+                .await
+                .cloned();
+        }
+        // Asked of a new client: what it does not know yet is read at the same time.
+        let (seen, version) = futures::try_join!(self.discovery(), self.read_version())?;
+        Ok(seen.version.get_or_init(|| async { version }).await.clone())
     }
 
     async fn read_version(&self) -> Result<String, Error> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The most fields that a message names.
 const NAMED_MAX: usize = 5;
 /// Keys by which lists of objects are matched, in the order they are tried: an entry may move without being changed.
-const LIST_KEYS: [&str; 9] = [
+pub(crate) const LIST_KEYS: [&str; 9] = [
     "name",
     "key",
     "containerPort",
@@ -16,6 +16,24 @@ const LIST_KEYS: [&str; 9] = [
     "type",
     "uid",
 ];
+
+/// The requested size of a claim.
+pub(crate) const STORAGE_REQUEST: &str = "spec.resources.requests.storage";
+
+/// Whether the live claim asks for more than the desired one: somebody grew it, and it cannot shrink.
+pub(crate) fn is_grown(desired: &Value, live: &Value) -> bool {
+    let size = |claim: &Value| {
+        let text = claim.pointer("/spec/resources/requests/storage")?;
+        quantity(
+            text.as_str()
+                .map_or_else(|| text.to_string(), str::to_owned)
+                .as_str(),
+        )
+    };
+    size(desired)
+        .zip(size(live))
+        .is_some_and(|(desired, live)| live > desired)
+}
 
 /// Paths of desired fields whose live value is missing or different. Fields that we do not set never count. Values are
 /// not told: they may be secret.
@@ -61,7 +79,7 @@ fn compare(desired: &Value, live: Option<&Value>, path: &str, found: &mut Vec<St
     }
 }
 
-fn join(path: &str, key: &str) -> String {
+pub(crate) fn join(path: &str, key: &str) -> String {
     if key.contains('.') {
         format!("{path}[{key}]")
     } else {
@@ -220,6 +238,14 @@ mod tests {
             differences(&desired, &json!({"spec": {"args": ["a", "b", "c"]}})),
             ["spec.args"]
         );
+    }
+
+    #[test]
+    fn a_claim_that_somebody_grew_is_told_from_one_that_is_to_grow() {
+        let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        assert!(is_grown(&claim("10Gi"), &claim("20Gi")));
+        assert!(!is_grown(&claim("20Gi"), &claim("10Gi")) && !is_grown(&claim("1Gi"), &claim("1024Mi")));
+        assert!(!is_grown(&json!({}), &claim("10Gi")));
     }
 
     #[test]

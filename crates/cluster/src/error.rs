@@ -1,11 +1,20 @@
 //! What can go wrong at a target cluster, told so that a person can act and a program can decide.
 
+mod objects;
+
 use std::fmt;
 use std::time::Duration;
 
-use evenkeel_core::{Fence, ObjectRef};
+use evenkeel_core::{ConsentNeeded, Fence, ObjectRef};
 
+use crate::applyset::labels::ON_IMMUTABLE_CHANGE;
+use crate::hooks::HookFailure;
 use crate::readiness::ObjectState;
+use crate::siblings::SiblingUnknown;
+
+pub use objects::{
+    FieldConflict, ForeignObject, ImmutableChange, ManifestProblem, ObjectError, RenderedTwice, StuckObject,
+};
 
 /// How a failure is treated by whoever retries (the classes of the step engine, DESIGN §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +32,8 @@ pub enum ErrorClass {
     Forbidden,
     /// The credentials are not accepted.
     Unauthorized,
+    /// A person has to agree first.
+    Consent,
     /// Nothing answers at the cluster's address.
     Unreachable,
     /// The object or key does not exist.
@@ -42,8 +53,10 @@ pub enum ErrorClass {
 pub enum Stop {
     /// The lease would end before the request does.
     LeaseEnded,
-    /// The work was cancelled or superseded.
+    /// The work was cancelled, or somebody else goes on with it.
     Cancelled,
+    /// A newer configuration takes its place. What runs at the target by itself, like a hook, is still waited for.
+    Superseded,
 }
 
 impl fmt::Display for Stop {
@@ -51,96 +64,8 @@ impl fmt::Display for Stop {
         f.write_str(match self {
             Self::LeaseEnded => "the lease ends before another write could",
             Self::Cancelled => "the work was cancelled",
+            Self::Superseded => "a newer configuration takes its place",
         })
-    }
-}
-
-/// A field that another field manager owns with a different value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldConflict {
-    /// The other field manager, as the server names it.
-    pub manager: String,
-    /// The field, like `.spec.replicas`.
-    pub field: String,
-}
-
-impl fmt::Display for FieldConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is owned by {}", self.field, self.manager)
-    }
-}
-
-/// An object of the manifest's name that is not ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignObject {
-    /// The object.
-    pub object: ObjectRef,
-    /// Who seems to own it, as far as its labels tell.
-    pub owner: Option<String>,
-}
-
-impl fmt::Display for ForeignObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.owner {
-            Some(owner) => write!(f, "{} (of {owner})", self.object),
-            None => write!(f, "{}", self.object),
-        }
-    }
-}
-
-/// An object that a deletion waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StuckObject {
-    /// The object.
-    pub object: ObjectRef,
-    /// The finalizers that hold it.
-    pub finalizers: Vec<String>,
-    /// What the server says about it, like a namespace's deletion conditions.
-    pub message: Option<String>,
-}
-
-impl fmt::Display for StuckObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.object)?;
-        if !self.finalizers.is_empty() {
-            write!(f, " held by finalizer {}", self.finalizers.join(", "))?;
-        }
-        match &self.message {
-            Some(message) => write!(f, ": {message}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// One object of several that failed.
-#[derive(Debug)]
-pub struct ObjectError {
-    /// The object.
-    pub object: ObjectRef,
-    /// What failed.
-    pub error: Error,
-}
-
-impl fmt::Display for ObjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.object, self.error)
-    }
-}
-
-/// One wrong object of a manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ManifestProblem {
-    /// The file it was rendered from.
-    pub source: String,
-    /// Which object, as far as it can be told.
-    pub object: String,
-    /// What is wrong and what was expected; never a value of a Secret.
-    pub message: String,
-}
-
-impl fmt::Display for ManifestProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.source, self.object, self.message)
     }
 }
 
@@ -171,6 +96,20 @@ pub enum Error {
         doing: String,
         /// What the connection said.
         reason: String,
+    },
+    /// It could not be reached just now and is not asked again yet.
+    #[error(
+        "{server} cannot be reached ({doing} was not tried): {reason}; it is asked again in {retry_in:.1?}"
+    )]
+    NotTried {
+        /// The server's address.
+        server: String,
+        /// What was to be done.
+        doing: String,
+        /// What the connection said last.
+        reason: String,
+        /// When it is asked again.
+        retry_in: Duration,
     },
     /// No answer came in time.
     #[error("{doing}: no answer from {server} within {after:?}")]
@@ -236,6 +175,22 @@ pub enum Error {
         /// The server's message; for Secrets the field paths only.
         message: String,
     },
+    /// The server refuses to change fields of an object that exists (422).
+    #[error(
+        "{doing}: the cluster does not change {} of an existing object: {message}; its annotation {ON_IMMUTABLE_CHANGE} can say that it is made again",
+        fields.join(", ")
+    )]
+    Immutable {
+        /// What was being done.
+        doing: String,
+        /// The fields as the server names them.
+        fields: Vec<String>,
+        /// The server's message; for Secrets the field paths only.
+        message: String,
+    },
+    /// Fields that never change would have to; nothing was applied.
+    #[error("fields that cannot change differ, nothing was applied: {}", list(.0))]
+    ImmutableFields(Vec<ImmutableChange>),
     /// The server is too busy (429, or 503 with Retry-After).
     #[error("{doing}: the cluster asks to wait {retry_after:?}")]
     RateLimited {
@@ -302,6 +257,15 @@ pub enum Error {
     /// Objects of the same names exist and are not ours; nothing was applied.
     #[error("objects of these names exist already and are not managed by this component: {}; set `adopt: true` (--adopt) to take them over", list(.0))]
     Foreign(Vec<ForeignObject>),
+    /// Objects that another component of the same configuration renders, too; nothing was applied.
+    #[error("two components render the same objects, nothing was applied: {}; remove them from one of the two", list(.0))]
+    RenderedTwice(Vec<RenderedTwice>),
+    /// Whether objects move to or from another component cannot be told; nothing was applied.
+    #[error("{0}")]
+    SiblingUnknown(Box<SiblingUnknown>),
+    /// More would be deleted than is done without asking; nothing was applied.
+    #[error("{0}: that needs consent, as plan {digest}", digest = .0.digest())]
+    NeedsConsent(Box<ConsentNeeded>),
     /// The ApplySet parent belongs to another mothership or names another cluster.
     #[error(
         "{parent} belongs to fleet {fleet:?}, cluster {cluster:?}; expected {expected}; set `adopt: true` (--adopt) to take it over"
@@ -355,6 +319,9 @@ pub enum Error {
         /// The objects that are not ready, each with its diagnosis.
         objects: Vec<ObjectState>,
     },
+    /// A Helm hook failed, or did not end in time.
+    #[error("{0}")]
+    Hook(Box<HookFailure>),
     /// Objects are still there though their deletion was asked for.
     #[error("still there after deletion: {}", list(.0))]
     Stuck(Vec<StuckObject>),
@@ -403,14 +370,19 @@ impl Error {
         match self {
             Self::Kubeconfig { .. }
             | Self::Invalid { .. }
+            | Self::Immutable { .. }
+            | Self::ImmutableFields(_)
             | Self::UnknownKinds(_)
             | Self::Manifest(_)
             | Self::Foreign(_)
+            | Self::RenderedTwice(_)
             | Self::OtherOwner { .. }
             | Self::BadParent { .. }
             | Self::TooLarge { .. } => ErrorClass::Invalid,
             Self::Credentials { .. } | Self::Unauthorized { .. } => ErrorClass::Unauthorized,
-            Self::Unreachable { .. } | Self::Timeout { .. } => ErrorClass::Unreachable,
+            Self::Unreachable { .. } | Self::NotTried { .. } | Self::Timeout { .. } => {
+                ErrorClass::Unreachable
+            }
             Self::Forbidden { .. } => ErrorClass::Forbidden,
             Self::NotFound { .. } | Self::NoKey { .. } => ErrorClass::NotFound,
             Self::AlreadyExists { .. } | Self::Conflict { .. } | Self::FieldConflict { .. } => {
@@ -426,7 +398,10 @@ impl Error {
             Self::Fenced { theirs, .. } => ErrorClass::Fenced(*theirs),
             Self::Stopped { .. } => ErrorClass::Stopped,
             Self::Objects(errors) => worst(errors),
-            Self::NotReady { .. } | Self::Stuck(_) => ErrorClass::NotReady,
+            Self::NotReady { .. } | Self::Hook(_) | Self::Stuck(_) => ErrorClass::NotReady,
+            Self::SiblingUnknown(sibling) if sibling.unknown.may_pass => ErrorClass::Transient,
+            Self::SiblingUnknown(_) => ErrorClass::Invalid,
+            Self::NeedsConsent(_) => ErrorClass::Consent,
             Self::Bug(_) => ErrorClass::Bug,
         }
     }
@@ -466,7 +441,8 @@ fn worst(errors: &[ObjectError]) -> ErrorClass {
         ErrorClass::RateLimited(_) => 8,
         ErrorClass::Conflict => 9,
         ErrorClass::NotReady => 10,
-        ErrorClass::Transient => 11,
+        ErrorClass::Consent => 11,
+        ErrorClass::Transient => 12,
     };
     errors
         .iter()

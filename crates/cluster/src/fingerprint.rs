@@ -20,6 +20,12 @@ impl Fingerprint {
         let digest = hasher.finalize();
         Self(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
+
+    /// The same in eight bytes.
+    pub(crate) fn number(&self) -> u64 {
+        // A record may have been written by another version; what is no number of ours still differs from all others.
+        u64::from_str_radix(&self.0, 16).unwrap_or_else(|_| crate::mark::short(&self.0))
+    }
 }
 
 impl fmt::Display for Fingerprint {

@@ -1,9 +1,10 @@
-//! One target cluster: connection, discovery, plan, apply, readiness, prune, delete.
+//! One target cluster: connection, discovery, plan, apply, readiness, prune, delete, drift.
 //!
 //! ```text
-//! kubeconfig ─▶ Cluster ─▶ ComponentTarget ─▶ desired ─▶ plan ─▶ Session ─▶ apply, wait, prune, record
+//! kubeconfig ─▶ Cluster ─▶ ComponentTarget ─▶ desired ─▶ plan ─▶ Session ─▶ hooks, apply, wait, prune, record
 //!                  │             └─▶ delete, orphan, kept renders
 //!                  └─▶ check: which of a cluster's components differ, without writing
+//!                        └─▶ watches: told at once when something departs from what the check found
 //! ```
 //!
 //! Everything that speaks to a target cluster is here, and nothing here knows of charts, databases or queues. Each step
@@ -26,10 +27,13 @@ mod drift;
 mod error;
 mod fingerprint;
 mod guard;
+mod hooks;
 mod identity;
+mod immutable;
 mod live;
 mod lookup;
 mod manifest;
+mod mark;
 mod memory;
 mod namespaces;
 mod objects;
@@ -40,29 +44,38 @@ mod prune;
 pub mod readiness;
 mod renders;
 mod session;
+mod siblings;
 mod target;
 mod values;
 mod wait;
+mod watches;
 
 pub use applyset::{
-    FIELD_MANAGER, FLEET_LABEL, IGNORE_READINESS, Owner, PART_OF, Record, RecordedObject, SYSTEM_NAMESPACE,
-    applyset_id, parent_name,
+    Contest, FIELD_MANAGER, FLEET_LABEL, HookState, IGNORE_READINESS, ON_CONFLICT, ON_IMMUTABLE_CHANGE,
+    Owner, PART_OF, PROTECT, Record, RecordedHook, RecordedObject, SYSTEM_NAMESPACE, applyset_id,
+    parent_name,
 };
 pub use check::{ClusterCheck, Difference, Expected, Verdict};
-pub use connection::{Cluster, ConnectOptions, KubeconfigPolicy, Limits, RequestCounts, Verb};
+pub use connection::{
+    Cluster, ConnectOptions, KubeconfigPolicy, KubeconfigSource, Limits, RequestCounts, Verb,
+};
 pub use delete::{DeleteOptions, Deletion};
 pub use discovery::{Discovery, Resource};
 pub use error::{
-    Error, ErrorClass, FieldConflict, ForeignObject, ManifestProblem, ObjectError, Stop, StuckObject,
+    Error, ErrorClass, FieldConflict, ForeignObject, ImmutableChange, ManifestProblem, ObjectError,
+    RenderedTwice, Stop, StuckObject,
 };
 pub use fingerprint::Fingerprint;
 pub use guard::{Attempt, Unguarded, WriteGuard};
+pub use hooks::{HookDocument, HookFailure, HookRun, Hooks, Occasion};
 pub use identity::ClusterUid;
 pub use manifest::{Desired, DesiredObject, ManifestObject, Placement};
-pub use plan::{ComponentPlan, PlanOptions};
+pub use plan::{ComponentPlan, PlanOptions, Secrets};
 pub use progress::{Event, Observer, unobserved};
-pub use readiness::{ObjectState, Patience, Readiness};
+pub use readiness::{ObjectState, Patience, Readiness, ReadinessRules, RuleProblem};
 pub use session::Session;
+pub use siblings::{Rendering, SiblingUnknown, Siblings, Unknown, Wanted};
 pub use target::{ComponentTarget, Inputs};
 pub use values::DataKind;
 pub use wait::WaitOptions;
+pub use watches::{Alarm, Baseline, DriftWatch, TrackedSize, WATCHES_PER_CLUSTER_MAX, WatchOptions};

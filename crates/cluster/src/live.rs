@@ -28,6 +28,8 @@ pub(crate) struct LiveObject {
     pub(crate) uid: String,
     #[serde(default)]
     pub(crate) resource_version: String,
+    /// Grows with every change of the specification; some kinds have none.
+    pub(crate) generation: Option<i64>,
     pub(crate) deletion_timestamp: Option<String>,
     #[serde(default)]
     pub(crate) finalizers: Vec<String>,
@@ -48,8 +50,15 @@ pub(crate) struct Labels {
     pub(crate) part_of: Option<String>,
     #[serde(rename = "app.kubernetes.io/managed-by")]
     managed_by: Option<String>,
+    #[serde(rename = "evenkeel.dev/hook-of")]
+    pub(crate) hook_of: Option<String>,
     #[serde(rename = "evenkeel.dev/render-of")]
     pub(crate) render_of: Option<String>,
+    #[serde(rename = "evenkeel.dev/record-of")]
+    record_of: Option<String>,
+    /// Which controller made the Endpoints (KEP-4974).
+    #[serde(rename = "endpoints.kubernetes.io/managed-by")]
+    pub(crate) endpoints_made_by: Option<String>,
 }
 
 /// The annotations that matter here.
@@ -62,6 +71,10 @@ pub(crate) struct Annotations {
     release: Option<String>,
     #[serde(rename = "evenkeel.dev/ignore-readiness")]
     ignore_readiness: Option<String>,
+    #[serde(rename = "evenkeel.dev/protect")]
+    protect: Option<String>,
+    #[serde(rename = "evenkeel.dev/hook-run")]
+    pub(crate) hook_run: Option<String>,
     #[serde(rename = "kubernetes.io/service-account.name")]
     pub(crate) service_account: Option<String>,
 }
@@ -150,8 +163,45 @@ impl LiveObject {
             .is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
     }
 
+    /// Whether its annotation keeps it from being deleted. What cannot be read protects.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.annotations
+            .protect
+            .as_deref()
+            .is_some_and(|protect| protect.trim() != "false")
+    }
+
+    /// What keeps it from being deleted, if anything does.
+    pub(crate) fn stays(&self) -> Option<&'static str> {
+        if self.is_protected() {
+            Some("evenkeel.dev/protect")
+        } else if self.is_kept() {
+            Some("helm.sh/resource-policy: keep")
+        } else {
+            None
+        }
+    }
+
     pub(crate) fn ignores_readiness(&self) -> bool {
         self.annotations.ignore_readiness.as_deref() == Some("true")
+    }
+
+    /// Whether it is a Secret that belongs to a parent, and not a parent itself.
+    pub(crate) fn is_beside_a_parent(&self) -> bool {
+        self.labels.render_of.is_some() || self.labels.record_of.is_some()
+    }
+
+    /// Whether it looks like something that an attempt for `set` made: no copy of our label that a controller took over.
+    pub(crate) fn is_left_over(&self, set: &str) -> bool {
+        self.is_part_of(set) && !self.is_deleting() && !self.has_controller() && self.owned().is_some()
+    }
+
+    /// The field managers that are not ours, for people.
+    pub(crate) fn other_managers(&self) -> Vec<String> {
+        let others = self.managers().into_iter().filter(|entry| {
+            !entry.manager.is_empty() && entry.manager != FIELD_MANAGER && entry.subresource.is_empty()
+        });
+        others.map(|entry| entry.manager).collect()
     }
 
     fn managers(&self) -> Vec<ManagedFields> {
@@ -209,6 +259,9 @@ impl LiveObject {
         if let Some(release) = &self.annotations.release {
             return Some(format!("Helm release {release}"));
         }
+        if let Some(parent) = &self.labels.hook_of {
+            return Some(format!("a hook of {parent}"));
+        }
         self.labels.managed_by.clone()
     }
 
@@ -238,6 +291,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_false_does_not_protect() {
+        let annotated = |protect: &Value| {
+            let body = json!({"metadata": {"name": "web", "annotations": {"evenkeel.dev/protect": protect}}});
+            LiveObject::read(body.to_string().as_bytes(), "test").expect("read")
+        };
+        for protects in ["true", "", "yes", "delete"] {
+            assert_eq!(
+                annotated(&json!(protects)).stays(),
+                Some("evenkeel.dev/protect"),
+                "{protects:?}"
+            );
+        }
+        assert_eq!(annotated(&json!("false")).stays(), None);
+        assert_eq!(annotated(&Value::Null).stays(), None);
+    }
 
     fn live(managed_fields: &Value) -> LiveObject {
         let body = json!({"metadata": {

@@ -3,6 +3,7 @@
 pub(crate) mod autoscale;
 mod checks;
 mod definitions;
+mod repeats;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,12 +12,15 @@ use std::sync::Arc;
 use evenkeel_core::{GroupKind, GroupVersionKind, Namespace, ObjectRef, SkippedObject};
 use serde_json::{Map, Value};
 
+use crate::apply::conflicts;
 use crate::applyset::labels::{CLUSTER_PARENT, PART_OF, applyset_id, parent_name};
 use crate::discovery::Resource;
 use crate::error::ManifestProblem;
 use crate::fingerprint::Fingerprint;
 use crate::target::ComponentTarget;
-use crate::{Error, order};
+use crate::{Error, immutable, order, readiness};
+
+pub(crate) use checks::check as checked;
 
 /// One rendered document and where it came from. `Debug` shows no content.
 #[derive(Clone)]
@@ -58,6 +62,8 @@ pub struct DesiredObject {
     pub(crate) content: Fingerprint,
     /// Whether an autoscaler of the same manifest sets its replicas.
     pub(crate) autoscaled: bool,
+    /// Whether it can be anything but ready.
+    pub(crate) judged: bool,
 }
 
 impl DesiredObject {
@@ -144,6 +150,19 @@ impl ComponentTarget {
                 return Err(Error::Bug(format!("{} was not resolved", object.kind)));
             };
             let desired = place(object, resource, pending, placement, &ids);
+            for message in [
+                immutable::check_annotation(&desired.group_kind(), &desired.body),
+                conflicts::check_annotation(&desired.body),
+            ]
+            .into_iter()
+            .filter_map(Result::err)
+            {
+                problems.push(ManifestProblem {
+                    source: desired.source.clone(),
+                    object: desired.object.to_string(),
+                    message,
+                });
+            }
             if let Some(first) = sources.insert(desired.object.clone(), desired.source.clone()) {
                 problems.push(ManifestProblem {
                     source: first,
@@ -302,6 +321,7 @@ fn place(
             labels.insert(PART_OF.to_owned(), Value::from(set.as_str()));
         }
     }
+    let judged = readiness::has_rule(&group_kind, resource.has_status);
     DesiredObject {
         object: ObjectRef {
             group: group_kind.group,
@@ -315,6 +335,7 @@ fn place(
         content: Fingerprint::of(&Value::Null),
         body: Value::Object(body),
         autoscaled: false,
+        judged,
     }
 }
 

@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::mark::short;
+
 /// The most objects remembered; when full, all are forgotten and looked at once more.
 const REMEMBERED_MAX: usize = 20_000;
 
-/// Resource versions at which objects were found good, by uid. Lost with the client, which costs one GET each.
+/// Short stand-ins of resource versions at which objects were found good, by those of their uids. Lost with the client,
+/// which costs one GET each.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<HashMap<String, String>>);
+pub(crate) struct Memory(Mutex<HashMap<u64, u64>>);
 
 impl Memory {
     /// Whether the object was found good at this very resource version.
@@ -16,8 +19,8 @@ impl Memory {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get(uid)
-            .is_some_and(|known| known == resource_version)
+            .get(&short(uid))
+            .is_some_and(|known| *known == short(resource_version))
     }
 
     /// Notes that the object is good at this resource version.
@@ -26,7 +29,13 @@ impl Memory {
         if known.len() >= REMEMBERED_MAX {
             known.clear();
         }
-        known.insert(uid.to_owned(), resource_version.to_owned());
+        known.insert(short(uid), short(resource_version));
+    }
+
+    /// How many bytes it takes, about: a table of pairs, at most seven eighths full, with a byte of its own for each.
+    pub(crate) fn bytes(&self) -> usize {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.capacity() * 8 / 7 * (size_of::<(u64, u64)>() + 1)
     }
 }
 

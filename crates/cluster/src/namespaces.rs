@@ -12,7 +12,7 @@ use crate::discovery::Resource;
 use crate::live::LiveObject;
 use crate::objects::{DeletePreconditions, Propagation, Selection, namespaces};
 use crate::wait::absence;
-use crate::{Cluster, Error};
+use crate::{Cluster, Error, ErrorClass};
 
 /// How long objects that are on their way out may take before the namespace counts as not empty.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
@@ -20,6 +20,12 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Objects listed per kind: enough to look past what Kubernetes itself puts there.
 const LOOKED_AT: usize = 20;
+/// How often a look is begun anew that the server failed.
+const FAILED_MAX: usize = 2;
+/// Between two such looks.
+const FAILED_PAUSE: Duration = Duration::from_millis(200);
+/// How often a namespace that others write at the same time is looked at again.
+const RACES_MAX: usize = 5;
 /// The most objects that a message names.
 const NAMED_MAX: usize = 3;
 
@@ -86,12 +92,7 @@ impl Cluster {
         let occupants = |listed: &[LiveObject]| -> Vec<(ObjectRef, bool)> {
             let others = listed.iter().filter(|live| !is_kubernetes_own(&kind, live));
             others
-                .map(|live| {
-                    (
-                        live.reference(&kind),
-                        live.is_deleting() || !live.owner_references.is_empty(),
-                    )
-                })
+                .map(|live| (live.reference(&kind), is_passing(&kind, live)))
                 .collect()
         };
         match self.list_live(resource, some).await {
@@ -114,7 +115,7 @@ impl Cluster {
                 }
             }
             // Aggregated APIs announce kinds that cannot be listed by these means; they store nothing here.
-            Err(Error::Invalid { .. }) if is_virtual(&kind) => Ok(Vec::new()),
+            Err(Error::Invalid { .. }) if is_virtual(&kind.group) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
     }
@@ -127,25 +128,46 @@ impl Cluster {
         deadline: Instant,
         guard: Guard<'_>,
     ) -> Result<Option<String>, Error> {
-        let Some(live) = self.get_live(&namespaces(), object).await? else {
-            return Ok(None);
-        };
-        if live.uid != uid {
-            return Ok(Some("it was made anew by somebody else".to_owned()));
+        let kept = self.try_to_delete_namespace(object, uid, deadline, guard).await?;
+        if let Some(reason) = &kept {
+            tracing::info!(namespace = object.name, reason, "the namespace stays");
         }
-        if live.is_kept() {
-            return Ok(Some("helm.sh/resource-policy: keep".to_owned()));
-        }
-        if !live.is_deleting() {
+        Ok(kept)
+    }
+
+    async fn try_to_delete_namespace(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        deadline: Instant,
+        guard: Guard<'_>,
+    ) -> Result<Option<String>, Error> {
+        let (mut is_going, mut failed) = (false, 0);
+        for _ in 0..RACES_MAX {
+            let Some(live) = self.get_live(&namespaces(), object).await? else {
+                return Ok(None);
+            };
+            if live.uid != uid {
+                return Ok(Some("it was made anew by somebody else".to_owned()));
+            }
+            if let Some(reason) = live.stays() {
+                return Ok(Some(reason.to_owned()));
+            }
+            if live.is_deleting() {
+                is_going = true;
+                break;
+            }
             match self.namespace_content(&object.name).await {
                 Ok(Content::Empty) => {}
                 Ok(Content::Occupied(objects)) => {
                     return Ok(Some(format!("it is not empty: {}", name_some(&objects))));
                 }
-                Err(
-                    error @ (Error::Stopped { .. } | Error::Unreachable { .. } | Error::Unauthorized { .. }),
-                ) => {
-                    return Err(error);
+                Err(error) if says_nothing(&error) => return Err(error),
+                // A server may fail once without meaning anything.
+                Err(Error::Server { .. } | Error::Decode { .. }) if failed < FAILED_MAX => {
+                    failed += 1;
+                    sleep(FAILED_PAUSE).await;
+                    continue;
                 }
                 Err(error) => return Ok(Some(format!("whether it is empty cannot be told: {error}"))),
             }
@@ -153,21 +175,45 @@ impl Cluster {
                 uid: &live.uid,
                 resource_version: &live.resource_version,
             };
-            let resource = namespaces();
-            match self
-                .delete(&resource, object, preconditions, Propagation::Background, guard)
-                .await
-            {
-                Ok(_) => {}
-                Err(Error::Conflict { .. }) => {
-                    return Ok(Some("it was changed while it was looked at".to_owned()));
+            let deleted = self
+                .delete(
+                    &namespaces(),
+                    object,
+                    preconditions,
+                    Propagation::Background,
+                    guard,
+                )
+                .await;
+            match deleted {
+                Ok(_) => {
+                    is_going = true;
+                    break;
                 }
+                // Written in between, as controllers do: looked at once more.
+                Err(Error::Conflict { .. }) => {}
                 Err(error) => return Err(error),
             }
+        }
+        if !is_going {
+            return Ok(Some("others write it all the time".to_owned()));
         }
         absence::of_one(self, &namespaces(), object, deadline).await?;
         Ok(None)
     }
+}
+
+/// Whether a failure is about the way to the cluster or the attempt, and nothing of the namespace: then the next attempt
+/// looks again.
+fn says_nothing(error: &Error) -> bool {
+    matches!(
+        error.class(),
+        ErrorClass::Stopped
+            | ErrorClass::Fenced(_)
+            | ErrorClass::Unreachable
+            | ErrorClass::Unauthorized
+            | ErrorClass::RateLimited(_)
+            | ErrorClass::Conflict
+    )
 }
 
 fn name_some(objects: &[ObjectRef]) -> String {
@@ -182,6 +228,14 @@ fn name_some(objects: &[ObjectRef]) -> String {
     names.join(", ")
 }
 
+/// Whether the object is on its way out, or goes when what it belongs to has gone. A Service's Endpoints name no owner;
+/// their controller removes them after the Service.
+fn is_passing(kind: &GroupKind, live: &LiveObject) -> bool {
+    let made_for_a_service =
+        kind.group.is_empty() && kind.kind == "Endpoints" && live.labels.endpoints_made_by.is_some();
+    live.is_deleting() || !live.owner_references.is_empty() || made_for_a_service
+}
+
 /// Kinds that say nothing about whether a namespace is used.
 fn is_ignored(kind: &GroupKind) -> bool {
     matches!(
@@ -190,9 +244,9 @@ fn is_ignored(kind: &GroupKind) -> bool {
     )
 }
 
-/// Kinds that are computed, not stored.
-fn is_virtual(kind: &GroupKind) -> bool {
-    kind.group == "metrics.k8s.io" || kind.group.ends_with(".metrics.k8s.io")
+/// Groups whose objects are computed, not stored.
+pub(crate) fn is_virtual(group: &str) -> bool {
+    group == "metrics.k8s.io" || group.ends_with(".metrics.k8s.io")
 }
 
 /// What Kubernetes itself puts into every namespace.
@@ -251,6 +305,11 @@ mod tests {
             &GroupKind::new("ex.io", "ConfigMap"),
             &live("kube-root-ca.crt", &json!({}))
         ));
+        let mut endpoints = live("web", &json!({}));
+        assert!(!is_passing(&core("Endpoints"), &endpoints));
+        endpoints.labels.endpoints_made_by = Some("endpoint-controller".to_owned());
+        assert!(is_passing(&core("Endpoints"), &endpoints));
+        assert!(!is_passing(&core("ConfigMap"), &endpoints));
         assert!(
             is_ignored(&GroupKind::new("events.k8s.io", "Event"))
                 && !is_ignored(&core("PersistentVolumeClaim"))

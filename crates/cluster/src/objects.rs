@@ -1,6 +1,7 @@
 //! The requests that the rest of this crate is made of: list, read, apply, delete one kind of object.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel_core::ObjectRef;
@@ -58,6 +59,8 @@ pub(crate) struct DeletePreconditions<'a> {
 pub(crate) enum Propagation {
     /// Its dependants follow by themselves.
     Background,
+    /// Its dependants stay, without an owner.
+    Orphan,
     /// It stays until its dependants are gone.
     Foreground,
 }
@@ -66,6 +69,7 @@ impl Propagation {
     fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",
+            Self::Orphan => "Orphan",
             Self::Foreground => "Foreground",
         }
     }
@@ -233,21 +237,8 @@ impl Cluster {
             "{}?fieldManager={manager}&force={force}&fieldValidation=Strict",
             resource.object(object.namespace.as_deref(), &object.name)
         );
-        let sent = self
-            .write(
-                Verb::Patch,
-                &path,
-                PatchKind::Apply.content_type(),
-                body,
-                &subject,
-                guard,
-            )
-            .await?;
-        let live = LiveObject::read(&sent.body, &subject.doing)?;
-        Ok(Applied {
-            created: sent.status == StatusCode::CREATED,
-            live,
-        })
+        self.send_patch(&path, PatchKind::Apply, body, &subject, guard)
+            .await
     }
 
     /// Server-side apply of `body` under our field manager.
@@ -261,6 +252,52 @@ impl Cluster {
     ) -> Result<Applied, Error> {
         self.apply_as(FIELD_MANAGER, resource, object, body, force, guard)
             .await
+    }
+
+    /// Asks the server whether it would accept the apply of `body`, without any effect.
+    ///
+    /// # Errors
+    /// What the apply itself would fail with, as far as the server can tell beforehand.
+    pub(crate) async fn dry_run(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        body: Vec<u8>,
+    ) -> Result<(), Error> {
+        let subject = Subject::object("try to apply", object);
+        let path = format!(
+            "{}?fieldManager={FIELD_MANAGER}&force=true&fieldValidation=Strict&dryRun=All",
+            resource.object(object.namespace.as_deref(), &object.name)
+        );
+        let request = http::Request::patch(path)
+            .header(http::header::ACCEPT, ACCEPT_METADATA)
+            .header(http::header::CONTENT_TYPE, PatchKind::Apply.content_type())
+            .body(Bytes::from(body));
+        self.send(Verb::DryRun, request, &subject, None).await.map(drop)
+    }
+
+    /// The whole object as it would be after the apply of `body`, without any effect.
+    ///
+    /// # Errors
+    /// As [`Cluster::dry_run`]; without `force` also that somebody else owns a field.
+    pub(crate) async fn dry_run_whole(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        body: Vec<u8>,
+        force: bool,
+    ) -> Result<Value, Error> {
+        let subject = Subject::object("try to apply", object);
+        let path = format!(
+            "{}?fieldManager={FIELD_MANAGER}&force={force}&fieldValidation=Strict&dryRun=All",
+            resource.object(object.namespace.as_deref(), &object.name)
+        );
+        let request = http::Request::patch(path)
+            .header(http::header::ACCEPT, JSON)
+            .header(http::header::CONTENT_TYPE, PatchKind::Apply.content_type())
+            .body(Bytes::from(body));
+        let sent = self.send(Verb::DryRun, request, &subject, None).await?;
+        serde_json::from_slice(&sent.body).map_err(|error| Error::decode(&subject.doing, &error))
     }
 
     /// Changes an object by a JSON merge patch, or by JSON patch operations.
@@ -278,10 +315,28 @@ impl Cluster {
             resource.object(object.namespace.as_deref(), &object.name)
         );
         let body = patch.to_string().into_bytes();
-        let sent = self
-            .write(Verb::Patch, &path, kind.content_type(), body, &subject, guard)
-            .await?;
-        LiveObject::read(&sent.body, &subject.doing)
+        let patched = self.send_patch(&path, kind, body, &subject, guard).await?;
+        Ok(patched.live)
+    }
+
+    /// Sends a patch. Of what it makes only the metadata is looked at, so nothing else is asked for.
+    async fn send_patch(
+        &self,
+        path: &str,
+        kind: PatchKind,
+        body: Vec<u8>,
+        subject: &Subject,
+        guard: Guard<'_>,
+    ) -> Result<Applied, Error> {
+        let request = http::Request::patch(path)
+            .header(http::header::ACCEPT, ACCEPT_METADATA)
+            .header(http::header::CONTENT_TYPE, kind.content_type())
+            .body(Bytes::from(body));
+        let sent = self.send(Verb::Patch, request, subject, Some(guard)).await?;
+        Ok(Applied {
+            created: sent.status == StatusCode::CREATED,
+            live: LiveObject::read(&sent.body, &subject.doing)?,
+        })
     }
 
     /// Makes an object that must not exist.
@@ -358,12 +413,37 @@ impl Cluster {
         metadata_only: bool,
     ) -> Result<WatchStream, Error> {
         // The server ends the watch a little before we would take it for dead.
-        let seconds = self
-            .limits()
-            .watch_idle_timeout
-            .as_secs()
-            .saturating_sub(5)
-            .max(5);
+        let lifetime = self.limits().watch_idle_timeout;
+        let lifetime = lifetime
+            .saturating_sub(Duration::from_secs(5))
+            .max(Duration::from_secs(5));
+        let accept = if metadata_only { ACCEPT_METADATA } else { JSON };
+        self.watch_for(resource, selection, resource_version, accept, lifetime)
+            .await
+    }
+
+    /// Follows the metadata of the objects of `resource` that `selection` names from `resource_version` on, until the
+    /// server ends it after `lifetime`.
+    pub(crate) async fn watch_metadata(
+        &self,
+        resource: &Resource,
+        selection: Selection<'_>,
+        resource_version: &str,
+        lifetime: Duration,
+    ) -> Result<WatchStream, Error> {
+        self.watch_for(resource, selection, resource_version, ACCEPT_METADATA, lifetime)
+            .await
+    }
+
+    async fn watch_for(
+        &self,
+        resource: &Resource,
+        selection: Selection<'_>,
+        resource_version: &str,
+        accept: &str,
+        lifetime: Duration,
+    ) -> Result<WatchStream, Error> {
+        let seconds = lifetime.as_secs().max(1);
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={seconds}&labelSelector={}&fieldSelector={}",
             resource.collection(selection.namespace),
@@ -371,7 +451,6 @@ impl Cluster {
             encode(selection.labels),
             encode(selection.fields),
         );
-        let accept = if metadata_only { ACCEPT_METADATA } else { JSON };
         self.watch(
             &path,
             accept,

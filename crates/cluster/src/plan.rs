@@ -1,16 +1,24 @@
 //! What is to be done for one component, decided from its record and metadata alone where those suffice.
 
+mod consent;
 pub(crate) mod decide;
+mod diff;
 mod existing;
+mod leftovers;
+pub(crate) mod moves;
+mod recreate;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use evenkeel_core::{GroupKind, ObjectRef, Plan, PlanAction, PlannedChange, SkippedObject};
+use evenkeel_core::{
+    ComponentName, ConsentNeeded, GroupKind, LossLimit, ObjectRef, Plan, PlanAction, PlannedChange,
+};
 use futures::stream::TryStreamExt as _;
 use serde_json::Value;
 
 use crate::applyset::applyset_id;
+use crate::applyset::contest::Contest;
 use crate::applyset::labels::CLUSTER_PARENT;
 use crate::applyset::parent::Parent;
 use crate::applyset::record::{Record, RecordedObject, SharedRecord};
@@ -18,25 +26,40 @@ use crate::concurrent::in_order;
 use crate::discovery::Resource;
 use crate::error::ForeignObject;
 use crate::fingerprint::Fingerprint;
-use crate::live::{LiveObject, LiveObjects};
+use crate::live::LiveObject;
 use crate::manifest::autoscale;
-use crate::objects::{Selection, namespaces};
+use crate::objects::{Propagation, Selection, namespaces};
 use crate::target::ComponentTarget;
-use crate::{Desired, DesiredObject, Error, drift, order, readiness};
+use crate::{Desired, DesiredObject, Error, ReadinessRules, drift, order};
+
+pub use diff::Secrets;
 
 use decide::Sameness;
+use moves::Moves;
+use recreate::Settled;
 
 /// What a plan may do besides creating and updating what is ours.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PlanOptions {
     /// Take over existing objects that are not ours.
     pub adopt: bool,
     /// Take over the parent of another fleet or cluster, and with it its objects.
     pub take_over: bool,
-    /// Objects that move to another component: no longer rendered here, not to be deleted.
-    pub moved_away: BTreeSet<ObjectRef>,
-    /// Objects that move here from another component of ours: to be taken over.
-    pub moved_here: BTreeSet<ObjectRef>,
+    /// How many objects may be deleted without consent.
+    pub deletions: LossLimit,
+    /// When objects count as ready that the rules of their kinds do not know.
+    pub readiness: ReadinessRules,
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        Self {
+            adopt: false,
+            take_over: false,
+            deletions: LossLimit::OBJECTS,
+            readiness: ReadinessRules::default(),
+        }
+    }
 }
 
 /// What is to be done, with all that doing it needs. Nothing is written until a [`Session`](crate::Session) runs it.
@@ -51,10 +74,15 @@ pub struct ComponentPlan {
     pub(crate) deletions: Vec<Removal>,
     /// Ours, no longer rendered, and staying.
     pub(crate) kept: Vec<RecordedObject>,
+    /// What nobody has agreed to yet.
+    consent: Option<ConsentNeeded>,
     pub(crate) release_namespace: ReleaseNamespace,
     pub(crate) parent: Option<Parent<Record>>,
     pub(crate) shared: Option<Parent<SharedRecord>>,
     pub(crate) take_over: bool,
+    /// Whether objects of somebody else become its own.
+    pub(crate) adopts: bool,
+    pub(crate) readiness: ReadinessRules,
 }
 
 /// One desired object and what is to be done for it.
@@ -67,13 +95,19 @@ pub(crate) struct Step {
     pub(crate) recorded: Option<RecordedObject>,
     /// Whether the replicas must pass to an autoscaler before we let go of them.
     pub(crate) hand_over_replicas: bool,
+    /// How it is deleted before it is made again, when it cannot be changed in place.
+    pub(crate) recreate: Option<Propagation>,
+    /// Which fields somebody changed, when that is why it is applied.
+    pub(crate) drifted: Option<String>,
+    /// How often fields of it were corrected in vain.
+    pub(crate) contest: Option<Contest>,
 }
 
 impl Step {
     /// Brings the record of an unchanged object up to date. A resource version vouches for readiness too, so a new one
     /// of a kind with a readiness rule is noted only when the object was found ready at it.
     fn refresh(&mut self) {
-        let has_rule = self.desired.has_readiness_rule();
+        let has_rule = self.desired.judged;
         if let (Some(recorded), Some(live)) = (&mut self.recorded, &self.live)
             && recorded.resource_version != live.resource_version
         {
@@ -124,18 +158,14 @@ impl ComponentPlan {
         self.summary.is_noop()
     }
 
+    /// Whether it takes over objects of somebody else, so that the component does not begin its life with it.
+    pub fn adopts(&self) -> bool {
+        self.adopts
+    }
+
     /// What the target remembered when the plan was made.
     pub fn record(&self) -> Option<&Record> {
         self.parent.as_ref().map(|parent| &parent.record)
-    }
-
-    /// How many of our objects the plan deletes, and how many there are: for a cap on deletions.
-    pub fn deletions(&self) -> (usize, usize) {
-        let ours = self.steps.iter().filter(|step| step.recorded.is_some()).count();
-        (
-            self.deletions.len(),
-            ours + self.deletions.len() + self.kept.len(),
-        )
     }
 }
 
@@ -145,8 +175,10 @@ impl ComponentTarget {
     /// Costs one LIST of parents and one metadata LIST per kind of the set; objects that seem to differ are read.
     ///
     /// # Errors
-    /// [`Error::Foreign`] with every object that exists and is not ours, unless told to adopt; [`Error::OtherOwner`]
-    /// when the parent is another's, unless told to take over; whatever a request fails with.
+    /// [`Error::Foreign`] with every object that exists and is not ours, unless told to adopt;
+    /// [`Error::ImmutableFields`] with every object that would have to be made again and is not to be;
+    /// [`Error::RenderedTwice`] with every object that a sibling renders, too;
+    /// [`Error::OtherOwner`] when the parent is another's, unless told to take over; whatever a request fails with.
     pub async fn plan(&self, mut desired: Desired, options: &PlanOptions) -> Result<ComponentPlan, Error> {
         let mut parents = self.cluster().parents(self.owner(), options.take_over).await?;
         let parent = parents.components.remove(self.parent_name()).transpose()?;
@@ -164,6 +196,14 @@ impl ComponentTarget {
             .await?;
         let absent = (release == ReleaseNamespace::Missing).then(|| desired.namespace.to_string());
         let found = self.look_for_others(&desired, &live, absent.as_deref()).await?;
+        let owners = moves::owners(&parents);
+        let existing = moves::Found {
+            members: &live,
+            others: &found,
+            recorded: &recorded,
+            owners: &owners,
+        };
+        let moves = self.moves(&desired, &existing).await?;
 
         let objects = std::mem::take(&mut desired.objects);
         let mut context = Context {
@@ -172,10 +212,16 @@ impl ComponentTarget {
             shared: parents.shared.as_ref(),
             shared_set: &shared_set,
             recorded: &recorded,
+            moves: &moves,
+            owners: &owners,
+            record: parent.as_ref().map(|parent| &parent.record),
             foreign: Vec::new(),
         };
         let mut drafts = Vec::with_capacity(objects.len());
-        for object in objects {
+        for mut object in objects {
+            object.judged |= options
+                .readiness
+                .covers(&object.group_kind(), &object.object.name);
             let there = live
                 .remove(&object.object)
                 .or_else(|| found.get(&object.object).cloned());
@@ -185,12 +231,20 @@ impl ComponentTarget {
             return Err(Error::Foreign(context.foreign));
         }
         let decided = self.settle(drafts).await?;
+        let refused: Vec<_> = decided
+            .iter()
+            .filter_map(|settled| settled.refused.clone())
+            .collect();
+        if !refused.is_empty() {
+            return Err(Error::ImmutableFields(refused));
+        }
         if desired_has(&decided, &desired) {
             release = ReleaseNamespace::Given;
         }
 
         let mut summary = Plan {
             changes: Vec::with_capacity(decided.len()),
+            hooks: Vec::new(),
             skipped: desired.skipped.clone(),
         };
         if matches!(release, ReleaseNamespace::Missing | ReleaseNamespace::Terminating) {
@@ -200,8 +254,13 @@ impl ComponentTarget {
                 reason: "it is the release namespace and does not exist".to_owned(),
             });
         }
+        let adopts = decided.iter().any(|Settled { step, .. }| {
+            step.action == PlanAction::Adopt
+                && !step.desired.is_shared()
+                && !moves.here.contains_key(&step.desired.object)
+        });
         let mut steps = Vec::with_capacity(decided.len());
-        for (step, reason) in decided {
+        for Settled { step, reason, .. } in decided {
             summary.changes.push(PlannedChange {
                 object: step.desired.object.clone(),
                 action: step.action,
@@ -213,84 +272,37 @@ impl ComponentTarget {
         summary
             .changes
             .sort_by_cached_key(|change| order::sort_key(&change.object).0);
-        let (deletions, kept) = self.leftovers(live, &kinds, &recorded, options, &mut summary);
+        let (deletions, kept) = self.leftovers(live, &kinds, &recorded, &moves, &mut summary);
         desired.objects = steps.iter().map(|step| step.desired.clone()).collect();
-        Ok(ComponentPlan {
+        let mut plan = ComponentPlan {
             target: self.clone(),
             summary,
             desired,
             steps,
             deletions,
             kept,
+            consent: None,
             release_namespace: release,
             parent,
             shared: parents.shared,
             take_over: options.take_over,
-        })
-    }
-
-    /// Objects of the set that are not desired: to be deleted, or kept with the reason.
-    fn leftovers(
-        &self,
-        live: LiveObjects,
-        kinds: &BTreeMap<GroupKind, Arc<Resource>>,
-        recorded: &BTreeMap<ObjectRef, RecordedObject>,
-        options: &PlanOptions,
-        summary: &mut Plan,
-    ) -> (Vec<Removal>, Vec<RecordedObject>) {
-        let mut deletions = Vec::new();
-        let mut kept = Vec::new();
-        for (object, live) in live {
-            let kind = object.group_kind();
-            // Controllers copy labels onto what they make; without fields of ours it is theirs.
-            if !recorded.contains_key(&object) && (live.owned().is_none() || live.has_controller()) {
-                continue;
-            }
-            let reason = if options.moved_away.contains(&object) {
-                Some("it moves to another component")
-            } else if order::never_pruned(&kind) {
-                Some("objects of this kind are never deleted because a render lacks them")
-            } else if live.is_kept() {
-                Some("helm.sh/resource-policy: keep")
-            } else {
-                None
-            };
-            match (reason, kinds.get(&kind)) {
-                (Some(reason), _) => {
-                    kept.push(decide::recorded(&object, &live, None, true));
-                    summary.skipped.push(SkippedObject {
-                        object,
-                        reason: format!("no longer rendered, stays: {reason}"),
-                    });
-                }
-                (None, Some(resource)) => deletions.push(Removal {
-                    object,
-                    resource: resource.clone(),
-                    live,
-                }),
-                (None, None) => {}
-            }
-        }
-        deletions.sort_by_cached_key(|removal| std::cmp::Reverse(order::sort_key(&removal.object)));
-        summary
-            .changes
-            .extend(deletions.iter().map(|removal| PlannedChange {
-                object: removal.object.clone(),
-                action: PlanAction::Delete,
-                reason: "it is no longer rendered".to_owned(),
-            }));
-        (deletions, kept)
+            adopts,
+            readiness: options.readiness.clone(),
+        };
+        plan.consent = plan.question(options.deletions);
+        Ok(plan)
     }
 
     /// Reads what only a look at the whole object can decide, a few at a time.
-    async fn settle(&self, drafts: Vec<Draft>) -> Result<Vec<(Step, String)>, Error> {
+    async fn settle(&self, drafts: Vec<Draft>) -> Result<Vec<Settled>, Error> {
         in_order(drafts, self.cluster().limits().in_flight, |draft| {
             Box::pin(async move {
-                match draft {
-                    Draft::Decided(step, reason) => Ok((*step, reason)),
-                    Draft::Suspect(step) => self.compare_whole(*step).await,
-                    Draft::Scaled(step) => self.compare_scaled(*step).await,
-                }
+                let (step, reason) = match draft {
+                    Draft::Decided(step, reason) => (*step, reason),
+                    Draft::Suspect(step) => self.compare_whole(*step).await?,
+                    Draft::Scaled(step) => self.compare_scaled(*step).await?,
+                };
+                self.settle_immutable(step, reason).await
             })
         })
         .try_collect()
@@ -308,17 +320,30 @@ impl ComponentTarget {
             step.action = PlanAction::Create;
             return Ok((step, "it was deleted by somebody else".to_owned()));
         };
-        let differences = drift::differences(&step.desired.body, &whole);
+        let mut differences = drift::differences(&step.desired.body, &whole);
+        if recreate::is_claim(&step.desired.group_kind()) && drift::is_grown(&step.desired.body, &whole) {
+            // Growing a full volume by hand is no drift that could be healed: a claim cannot shrink.
+            differences.retain(|field| field != drift::STORAGE_REQUEST);
+        }
         if differences.is_empty() {
             step.action = PlanAction::None;
             step.refresh();
             return Ok((step, "unchanged: what others changed is not ours".to_owned()));
         }
+        let fields = drift::describe(&differences);
+        let now = self.cluster().clock().now().as_second();
+        if let Some(why) = step
+            .contest
+            .as_ref()
+            .and_then(|contest| contest.holds_for(&fields, now))
+        {
+            step.action = PlanAction::None;
+            return Ok((step, why));
+        }
         step.action = PlanAction::Update;
-        Ok((
-            step,
-            format!("changed by somebody else: {}", drift::describe(&differences)),
-        ))
+        let reason = format!("changed by somebody else: {fields}");
+        step.drifted = Some(fields);
+        Ok((step, reason))
     }
 
     /// Replicas that somebody scaled: an autoscaler keeps them, a hand does not.
@@ -389,9 +414,9 @@ impl ComponentTarget {
 }
 
 /// Whether the component renders its release namespace itself.
-fn desired_has(steps: &[(Step, String)], desired: &Desired) -> bool {
+fn desired_has(steps: &[Settled], desired: &Desired) -> bool {
     let release = namespace_ref(desired.namespace.as_str());
-    steps.iter().any(|(step, _)| step.desired.object == release)
+    steps.iter().any(|settled| settled.step.desired.object == release)
 }
 
 pub(crate) fn namespace_ref(name: &str) -> ObjectRef {
@@ -419,18 +444,26 @@ struct Context<'a> {
     shared: Option<&'a Parent<SharedRecord>>,
     shared_set: &'a str,
     recorded: &'a BTreeMap<ObjectRef, RecordedObject>,
+    moves: &'a Moves,
+    /// The other components of ours, by the ids of their sets.
+    owners: &'a BTreeMap<String, ComponentName>,
+    record: Option<&'a Record>,
     foreign: Vec<ForeignObject>,
 }
 
 impl Context<'_> {
     fn draft(&mut self, desired: DesiredObject, live: Option<LiveObject>) -> Draft {
         let recorded = self.recorded_of(&desired);
+        let contest = self.record.and_then(|record| record.contest(&desired.object));
         let mut step = Step {
+            contest: contest.cloned(),
+            drifted: None,
             desired,
             action: PlanAction::Create,
             live,
             recorded,
             hand_over_replicas: false,
+            recreate: None,
         };
         let decided = |step: Step, reason: &str| Draft::Decided(Box::new(step), reason.to_owned());
         let Some(live) = &step.live else {
@@ -461,11 +494,16 @@ impl Context<'_> {
                 .as_ref()
                 .is_some_and(|recorded| recorded.uid == live.uid);
         if !ours && !unlabelled {
-            let moved = self.options.moved_here.contains(&step.desired.object);
-            if !self.options.adopt && !moved {
+            let moved = self.moves.here.get(&step.desired.object);
+            let was_hook = live.labels.hook_of.as_deref() == Some(self.target.parent_name());
+            if !self.options.adopt && moved.is_none() && !was_hook {
+                let sibling = live.labels.part_of.as_ref().and_then(|set| self.owners.get(set));
                 self.foreign.push(ForeignObject {
                     object: step.desired.object.clone(),
-                    owner: live.apparent_owner(),
+                    owner: match sibling {
+                        Some(component) => Some(format!("component {component} of this cluster")),
+                        None => live.apparent_owner(),
+                    },
                 });
             }
             step.action = PlanAction::Adopt;
@@ -473,12 +511,11 @@ impl Context<'_> {
             if step.desired.replicas().is_some() && live.was_scaled() {
                 return Draft::Scaled(Box::new(step));
             }
-            let reason = if moved {
-                "it moves here from another component"
-            } else {
-                "it exists and is taken over"
+            return match moved {
+                None if was_hook => decided(step, "a hook of the component made it"),
+                Some(component) => decided(step, &format!("it moves here from component {component}")),
+                None => decided(step, "it exists and is taken over"),
             };
-            return decided(step, reason);
         }
         if unlabelled {
             step.action = PlanAction::Update;
@@ -515,10 +552,6 @@ impl Context<'_> {
 }
 
 impl DesiredObject {
-    pub(crate) fn has_readiness_rule(&self) -> bool {
-        readiness::has_rule(&self.group_kind(), self.resource.has_status)
-    }
-
     fn replicas(&self) -> Option<&Value> {
         self.body.pointer("/spec/replicas")
     }

@@ -25,6 +25,13 @@ pub enum Event {
         /// The fields and whom they were taken from.
         conflicts: Vec<FieldConflict>,
     },
+    /// Fields were left to other field managers, because the object says so.
+    Left {
+        /// The object.
+        object: ObjectRef,
+        /// The fields and who owns them.
+        conflicts: Vec<FieldConflict>,
+    },
     /// The verdict on an object changed.
     Readiness(ObjectState),
     /// An object is gone.

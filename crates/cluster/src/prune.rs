@@ -139,7 +139,7 @@ async fn delete_one(
             Ok(false) => return Ok(Deleted::Gone),
             Err(Error::Conflict { .. }) => match cluster.get_live(resource, object).await? {
                 None => return Ok(Deleted::Gone),
-                Some(now) if now.uid != live.uid || !now.is_part_of(set) || now.is_kept() => {
+                Some(now) if now.uid != live.uid || !now.is_part_of(set) || now.stays().is_some() => {
                     return Ok(Deleted::NotOurs);
                 }
                 Some(now) => live = now,

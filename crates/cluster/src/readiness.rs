@@ -8,22 +8,29 @@
 //! | Pod | ready, or succeeded; never while it terminates |
 //! | Job | complete; suspended is fine |
 //! | Service | of type LoadBalancer: it has an address or external IPs; others at once |
-//! | PersistentVolumeClaim | bound |
+//! | PodDisruptionBudget | its controller has seen it |
+//! | PersistentVolumeClaim | bound, or waiting for its first consumer |
 //! | Namespace | active |
 //! | CustomResourceDefinition | established |
 //! | APIService | available |
-//! | custom resources | `Ready` is true at this generation, not `Reconciling`, not `Stalled`; without conditions at once, after a moment for the controller to begin |
-//! | all others | at once |
+//! | custom resources | `Ready` is true at this generation, not `Reconciling`, not `Stalled`; without conditions at once, after a moment for the controller to begin; where its definition declares `status.observedGeneration`, never before that is written |
+//! | HorizontalPodAutoscaler and all others | at once: metrics of a new workload come late |
+//!
+//! [`ReadinessRules`] of a component come before these (K38).
 //!
 //! `status.observedGeneration` older than the object, and a deletion timestamp, mean not ready for every kind.
 
 mod conditions;
 mod custom;
+mod expression;
+mod rules;
 mod storage;
 mod workloads;
 
+pub use rules::{ReadinessRules, RuleProblem};
 pub(crate) use workloads::pod_trouble;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use evenkeel_core::{GroupKind, ObjectRef};
@@ -95,10 +102,39 @@ pub enum Patience {
     Settled,
 }
 
+/// What a verdict depends on beside the object itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) patience: Patience,
+    /// Whether controllers of its kind say which generation they have seen.
+    pub(crate) reports_generation: bool,
+    /// StorageClasses whose claims are bound only once a pod uses them.
+    pub(crate) late_binding: BTreeSet<String>,
+}
+
+impl From<Patience> for Surroundings {
+    fn from(patience: Patience) -> Self {
+        Self {
+            patience,
+            reports_generation: false,
+            late_binding: BTreeSet::new(),
+        }
+    }
+}
+
+impl Surroundings {
+    pub(crate) fn with(&self, patience: Patience) -> Self {
+        Self {
+            patience,
+            ..self.clone()
+        }
+    }
+}
+
 type Rule = fn(&Object<'_>) -> Readiness;
 
 /// The kinds with a rule of their own.
-const RULES: [(&str, &str, Rule); 12] = [
+const RULES: [(&str, &str, Rule); 13] = [
     ("apps", "Deployment", workloads::deployment),
     ("apps", "StatefulSet", workloads::stateful_set),
     ("apps", "DaemonSet", workloads::daemon_set),
@@ -106,6 +142,7 @@ const RULES: [(&str, &str, Rule); 12] = [
     ("", "ReplicationController", workloads::replica_set),
     ("", "Pod", workloads::pod),
     ("batch", "Job", workloads::job),
+    ("policy", "PodDisruptionBudget", workloads::disruption_budget),
     ("", "Service", storage::service),
     ("", "PersistentVolumeClaim", storage::claim),
     ("", "Namespace", storage::namespace),
@@ -129,29 +166,45 @@ pub fn has_rule(kind: &GroupKind, has_status: bool) -> bool {
     rule(kind).is_some() || has_status && !order::is_built_in(kind)
 }
 
-/// The verdict on `object`, a whole object as the server gave it.
+/// Whether the verdict on objects of the kind depends on their generation alone, once their controller has seen it.
+pub(crate) fn by_generation(kind: &GroupKind) -> bool {
+    kind.group == "policy" && kind.kind == "PodDisruptionBudget"
+}
+
+/// The verdict on `object`, a whole object as the server gave it, by the rule of its kind.
 pub fn judge(object: &Value, patience: Patience) -> Readiness {
     let object = Object(object);
+    forestalled(&object).unwrap_or_else(|| built_in(&object, &patience.into()))
+}
+
+/// The verdict that comes before every rule.
+fn forestalled(object: &Object<'_>) -> Option<Readiness> {
     if object.annotation(IGNORE_READINESS) == Some("true") {
-        return Readiness::Ready;
+        return Some(Readiness::Ready);
     }
     if object.text("/metadata/deletionTimestamp").is_some() {
-        return Readiness::InProgress("it is being deleted".to_owned());
+        return Some(Readiness::InProgress("it is being deleted".to_owned()));
     }
     if let (Some(generation), Some(observed)) = (
         object.number("/metadata/generation"),
         object.number("/status/observedGeneration"),
     ) && observed < generation
     {
-        return Readiness::InProgress(format!(
+        return Some(Readiness::InProgress(format!(
             "generation is {generation}, its controller has seen {observed}"
-        ));
+        )));
     }
+    None
+}
+
+/// The verdict by the rule of the kind.
+fn built_in(object: &Object<'_>, surroundings: &Surroundings) -> Readiness {
     let kind = object.group_kind();
     match rule(&kind) {
-        Some(rule) => rule(&object),
+        Some(_) if storage::waits_for_consumer(object, &kind, surroundings) => Readiness::Ready,
+        Some(rule) => rule(object),
         None if order::is_built_in(&kind) => Readiness::Ready,
-        None => custom::resource(&object, patience),
+        None => custom::resource(object, surroundings),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Renders that cannot be made again, kept beside the parent: a chart that drew a password must not draw another.
+//! What is kept beside the parent, in Secrets of one chunk each: renders that cannot be made again, because a chart that drew
+//! a password must not draw another; and the hooks of a deletion, which run when the source may be gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,17 @@ const REVISION: &str = "evenkeel.dev/revision";
 const INDEX: &str = "evenkeel.dev/chunk";
 const CHUNKS: &str = "evenkeel.dev/chunks";
 const DIGEST: &str = "evenkeel.dev/digest";
+/// On chunks of the hooks of a deletion.
+const DELETE_HOOKS: &str = "evenkeel.dev/delete-hooks";
+
+/// What is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keepsake {
+    /// The render of a revision.
+    Render(ComponentRevision),
+    /// The hooks of the component's deletion, by their digest.
+    DeleteHooks(Digest),
+}
 
 /// One chunk's Secret.
 #[derive(Deserialize)]
@@ -49,8 +61,18 @@ impl Chunk {
         self.metadata.annotations.get(key)?.parse().ok()
     }
 
-    fn revision(&self) -> Option<ComponentRevision> {
-        self.annotation(REVISION).map(ComponentRevision)
+    /// What it is a part of.
+    fn keepsake(&self) -> Option<Keepsake> {
+        if self.metadata.annotations.contains_key(DELETE_HOOKS) {
+            return self.annotation(DIGEST).map(Keepsake::DeleteHooks);
+        }
+        self.annotation(REVISION)
+            .map(|revision| Keepsake::Render(ComponentRevision(revision)))
+    }
+
+    fn is_other_render(&self, revision: ComponentRevision) -> bool {
+        !matches!(self.keepsake(), Some(Keepsake::DeleteHooks(_)))
+            && self.keepsake() != Some(Keepsake::Render(revision))
     }
 
     /// The number at the end of its name.
@@ -71,25 +93,39 @@ impl ComponentTarget {
         render: &Sensitive<Vec<u8>>,
         attempt: &Attempt,
     ) -> Result<(), Error> {
-        let packed = compress(render.expose())
-            .map_err(|error| Error::Bug(format!("a render cannot be packed: {error}")))?;
+        self.store(Keepsake::Render(revision), render, attempt).await
+    }
+
+    /// Keeps `bytes` as `keepsake`.
+    pub(crate) async fn store(
+        &self,
+        keepsake: Keepsake,
+        bytes: &Sensitive<Vec<u8>>,
+        attempt: &Attempt,
+    ) -> Result<(), Error> {
+        let what = match keepsake {
+            Keepsake::Render(_) => "the render",
+            Keepsake::DeleteHooks(_) => "the hooks of the deletion",
+        };
+        let packed = compress(bytes.expose())
+            .map_err(|error| Error::Bug(format!("{what} cannot be packed: {error}")))?;
         let chunks: Vec<&[u8]> = packed.chunks(CHUNK).collect();
         if chunks.len() > CHUNKS_MAX {
-            let what = format!("the render of component {}", self.name());
+            let what = format!("{what} of component {}", self.name());
             return Err(Error::TooLarge {
                 what,
                 bytes: packed.len(),
                 limit: CHUNK * CHUNKS_MAX,
             });
         }
-        let digest = Digest::of(render.expose());
+        let digest = Digest::of(bytes.expose());
         let kept = self.chunks().await?;
-        if complete(&kept, revision).is_some_and(|(_, known)| known == digest) {
+        if complete(&kept, keepsake).is_some_and(|(_, known)| known == digest) {
             return Ok(());
         }
-        // A torn render of the same revision is in nobody's way: it is not complete.
+        // A torn one of the same name is in nobody's way: it is not complete.
         self.delete_chunks(
-            kept.iter().filter(|chunk| chunk.revision() == Some(revision)),
+            kept.iter().filter(|chunk| chunk.keepsake() == Some(keepsake)),
             attempt,
         )
         .await?;
@@ -98,13 +134,17 @@ impl ComponentTarget {
         let total = chunks.len();
         for ((index, chunk), number) in chunks.into_iter().enumerate().zip(numbers) {
             let object = self.render_ref(number);
+            let (key, value) = match keepsake {
+                Keepsake::Render(revision) => (REVISION, revision.to_string()),
+                Keepsake::DeleteHooks(_) => (DELETE_HOOKS, "true".to_owned()),
+            };
             let body = json!({
                 "apiVersion": "v1", "kind": "Secret", "type": "evenkeel.dev/render",
                 "metadata": {
                     "name": object.name, "namespace": SYSTEM_NAMESPACE,
                     "labels": {RENDER_OF: self.parent_name()},
                     "annotations": {
-                        REVISION: revision.to_string(), INDEX: index.to_string(), CHUNKS: total.to_string(),
+                        key: value, INDEX: index.to_string(), CHUNKS: total.to_string(),
                         DIGEST: digest.to_string(),
                     },
                 },
@@ -136,8 +176,13 @@ impl ComponentTarget {
         &self,
         revision: ComponentRevision,
     ) -> Result<Option<Sensitive<Vec<u8>>>, Error> {
+        self.load(Keepsake::Render(revision)).await
+    }
+
+    /// What is kept as `keepsake`; none when nothing is, or not all of it.
+    pub(crate) async fn load(&self, keepsake: Keepsake) -> Result<Option<Sensitive<Vec<u8>>>, Error> {
         let kept = self.chunks().await?;
-        let Some((chunks, digest)) = complete(&kept, revision) else {
+        let Some((chunks, digest)) = complete(&kept, keepsake) else {
             return Ok(None);
         };
         let mut packed = Vec::new();
@@ -147,10 +192,10 @@ impl ComponentTarget {
             };
             packed.extend_from_slice(&part);
         }
-        let Ok(render) = decompress(&packed) else {
+        let Ok(bytes) = decompress(&packed) else {
             return Ok(None);
         };
-        Ok((Digest::of(&render) == digest).then(|| Sensitive::new(render)))
+        Ok((Digest::of(&bytes) == digest).then(|| Sensitive::new(bytes)))
     }
 
     /// Deletes every kept render but that of `revision`.
@@ -164,13 +209,26 @@ impl ComponentTarget {
     ) -> Result<(), Error> {
         let kept = self.chunks().await?;
         self.delete_chunks(
-            kept.iter().filter(|chunk| chunk.revision() != Some(revision)),
+            kept.iter().filter(|chunk| chunk.is_other_render(revision)),
             attempt,
         )
         .await
     }
 
-    /// Deletes every kept render.
+    /// Deletes the hooks of its deletion that are kept, but those of `digest`.
+    pub(crate) async fn forget_other_hooks(
+        &self,
+        digest: Option<Digest>,
+        attempt: &Attempt,
+    ) -> Result<(), Error> {
+        let kept = self.chunks().await?;
+        let others = kept.iter().filter(
+            |chunk| matches!(chunk.keepsake(), Some(Keepsake::DeleteHooks(of)) if Some(of) != digest),
+        );
+        self.delete_chunks(others, attempt).await
+    }
+
+    /// Deletes everything that is kept.
     pub(crate) async fn delete_renders(&self, attempt: &Attempt) -> Result<(), Error> {
         let kept = self.chunks().await?;
         self.delete_chunks(kept.iter(), attempt).await
@@ -223,11 +281,11 @@ impl ComponentTarget {
     }
 }
 
-/// The chunks of `revision` in their order, when all are there, and the digest of the whole.
-fn complete(kept: &[Chunk], revision: ComponentRevision) -> Option<(Vec<&Chunk>, Digest)> {
+/// The chunks of `keepsake` in their order, when all are there, and the digest of the whole.
+fn complete(kept: &[Chunk], keepsake: Keepsake) -> Option<(Vec<&Chunk>, Digest)> {
     let mut chunks: Vec<&Chunk> = kept
         .iter()
-        .filter(|chunk| chunk.revision() == Some(revision))
+        .filter(|chunk| chunk.keepsake() == Some(keepsake))
         .collect();
     chunks.sort_by_key(|chunk| chunk.annotation::<usize>(INDEX));
     let first = chunks.first()?;

@@ -9,15 +9,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use evenkeel_core::{GroupKind, ObjectChange, ObjectRef, PlanAction};
+use evenkeel_core::{Digest, GroupKind, HookEvent, ObjectChange, ObjectRef, PlanAction};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::applyset::contest::Contest;
 use crate::applyset::labels::{CLUSTER_PARENT, PART_OF, applyset_id};
 use crate::applyset::parent::Parent;
 use crate::applyset::record::{Record, RecordedObject, SharedRecord, Stored as _};
+use crate::error::FieldConflict;
 use crate::fingerprint::Fingerprint;
 use crate::guard::Attempt;
+use crate::hooks::{HookRun, Runner};
 use crate::live::LiveObject;
 use crate::objects::namespaces;
 use crate::plan::{ComponentPlan, ReleaseNamespace, namespace_ref};
@@ -43,7 +46,13 @@ pub struct Session {
     pub(crate) entries: BTreeMap<ObjectRef, RecordedObject>,
     /// Shared objects as they are now, to be noted as wanted.
     pub(crate) wants: BTreeMap<ObjectRef, Want>,
+    /// Whether definitions were applied and established, apart from the rest.
+    pub(crate) defined: bool,
+    /// What decided the revision, for the record.
+    source: Option<Digest>,
     changes: Vec<ObjectChange>,
+    /// Objects of which fields were corrected, and how often.
+    contests: BTreeMap<String, Contest>,
 }
 
 /// A shared object that the component wants.
@@ -78,6 +87,11 @@ impl ComponentPlan {
             }
         }
         entries.extend(self.kept.iter().map(|entry| (entry.object(), entry.clone())));
+        let known = self
+            .steps
+            .iter()
+            .filter_map(|step| Some((step.desired.object.to_string(), step.contest.clone()?)));
+        let contests = known.collect();
         Session {
             parent: self.parent.clone(),
             shared: self.shared.clone(),
@@ -86,7 +100,10 @@ impl ComponentPlan {
             begun: false,
             entries,
             wants: BTreeMap::new(),
+            defined: false,
+            source: None,
             changes: Vec::new(),
+            contests,
             plan: self,
         }
     }
@@ -127,13 +144,25 @@ impl Session {
         });
     }
 
+    /// Remembers that fields of an object were corrected, and from whom they were taken.
+    pub(crate) fn note_correction(&mut self, object: &ObjectRef, fields: &str, taken: &[FieldConflict]) {
+        let key = object.to_string();
+        let now = self.cluster().clock().now().as_second();
+        let contest = Contest::after(self.contests.get(&key), fields, taken, now);
+        self.contests.insert(key, contest);
+    }
+
     /// Takes the fence in the parent and announces every kind that will be written; once, before the first write.
     ///
     /// # Errors
-    /// [`Error::Fenced`] when a newer attempt was here; [`Error::OtherOwner`] when the parent is another's.
+    /// [`Error::NeedsConsent`] when the plan deletes more than it may and nobody has agreed; [`Error::Fenced`] when a newer
+    /// attempt was here; [`Error::OtherOwner`] when the parent is another's.
     pub async fn take_fence(&mut self) -> Result<(), Error> {
         if self.begun {
             return Ok(());
+        }
+        if let Some(needed) = self.plan.consent_needed() {
+            return Err(Error::NeedsConsent(Box::new(needed.clone())));
         }
         let written = self
             .plan
@@ -172,6 +201,7 @@ impl Session {
                     );
                     record.unfinished = true;
                     record.namespace = Some(self.plan.desired.namespace.clone());
+                    record.taken_over = self.plan.adopts;
                     cluster
                         .create_parent(target.parent_name(), owner, record, &kinds, guard)
                         .await
@@ -347,17 +377,16 @@ impl Session {
             return Ok(());
         }
         self.take_fence().await?;
-        let Some(parent) = &self.parent else {
-            return Err(Error::Bug(
-                "the parent is missing after its fence was taken".to_owned(),
-            ));
-        };
+        let parent = self.fenced_parent()?;
         let mut record = parent.record.clone();
         record.revision = Some(inputs.revision);
         record.inputs = Some(inputs.digest);
         record.namespace = Some(self.plan.desired.namespace.clone());
         record.unfinished = false;
         record.objects = objects;
+        record.source = self.source.or(record.source);
+        record.forget_gone_hooks();
+        record.contests.clone_from(&self.contests);
         let kinds = record.objects.iter().map(RecordedObject::group_kind).collect();
         let target = &self.plan.target;
         let updated = target
@@ -408,13 +437,52 @@ impl Session {
             return Ok(());
         }
         self.note_wants().await?;
-        let Some(parent) = &self.parent else {
-            return Err(Error::Bug(
-                "the parent is missing after its fence was taken".to_owned(),
-            ));
+        let objects = self.entries.values().cloned().collect();
+        let contests = self.contests.clone();
+        self.update_record(|record| {
+            record.objects = objects;
+            record.contests = contests;
+        })
+        .await
+    }
+
+    /// Notes what decided the revision that is applied: another one is another revision.
+    pub fn made_from(&mut self, source: Digest) {
+        self.source = Some(source);
+    }
+
+    /// Runs the hooks of `event` that have not run for this occasion yet, one after the other.
+    ///
+    /// # Errors
+    /// [`Error::Hook`] when one fails or does not end in time, with its diagnosis; [`Error::Foreign`] when an object of its
+    /// name is not ours; [`Error::UnknownKinds`]; as [`Session::take_fence`]; whatever a request fails with.
+    pub async fn run_hooks(&mut self, run: HookRun<'_>, event: HookEvent) -> Result<(), Error> {
+        if !run.hooks.any(event) {
+            return Ok(());
+        }
+        self.take_fence().await?;
+        let target = self.plan.target.clone();
+        let parent = self.fenced_parent()?.clone();
+        let mut runner = Runner {
+            target: &target,
+            attempt: &self.attempt,
+            observer: &self.observer,
+            parent,
+            unwritten: false,
+            changes: &mut self.changes,
+            run,
         };
+        let outcome = runner.run(event).await;
+        // What is not written yet goes with whatever is written next.
+        self.parent = Some(runner.parent);
+        outcome
+    }
+
+    /// Changes the record at the target, after the fence was taken.
+    pub(crate) async fn update_record(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), Error> {
+        let parent = self.fenced_parent()?;
         let mut record = parent.record.clone();
-        record.objects = self.entries.values().cloned().collect();
+        change(&mut record);
         let target = &self.plan.target;
         let kinds = parent.group_kinds.clone();
         let guard = &*self.attempt.guard;
@@ -424,6 +492,11 @@ impl Session {
             .await?;
         self.parent = Some(parent);
         Ok(())
+    }
+
+    fn fenced_parent(&self) -> Result<&Parent<Record>, Error> {
+        let missing = || Error::Bug("the parent is missing after its fence was taken".to_owned());
+        self.parent.as_ref().ok_or_else(missing)
     }
 
     /// Takes back that the component wants shared objects which it no longer renders. They stay.

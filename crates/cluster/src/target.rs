@@ -1,9 +1,13 @@
 //! One component of one target cluster: where all its operations begin.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use evenkeel_core::{ComponentName, ComponentRevision, Digest};
 
 use crate::applyset::labels::{applyset_id, parent_name};
 use crate::applyset::{Owner, Record};
+use crate::siblings::{Known, Siblings};
 use crate::{Cluster, Error};
 
 /// A handle on one component of one cluster. Cheap to clone; holds no state of the target.
@@ -14,6 +18,7 @@ pub struct ComponentTarget {
     name: ComponentName,
     parent: String,
     set: String,
+    siblings: Known,
 }
 
 /// What decided the objects of a component, so that a check can tell whether they were applied.
@@ -26,6 +31,16 @@ pub struct Inputs {
 }
 
 impl Cluster {
+    /// What the target remembers of each component of `owner`, in one LIST. One that cannot be read is left out.
+    ///
+    /// # Errors
+    /// [`Error::OtherOwner`] when the shared parent is another fleet's or cluster's; whatever the request fails with.
+    pub async fn records(&self, owner: &Owner) -> Result<BTreeMap<ComponentName, Record>, Error> {
+        let parents = self.parents(owner, false).await?.components;
+        let records = parents.into_values().flatten().map(|parent| parent.record);
+        Ok(records.map(|record| (record.component.clone(), record)).collect())
+    }
+
     /// The component `name`, kept in the name of `owner`.
     pub fn component(&self, owner: &Owner, name: &ComponentName) -> ComponentTarget {
         let parent = parent_name(name);
@@ -36,11 +51,23 @@ impl Cluster {
             name: name.clone(),
             parent,
             set,
+            siblings: None,
         }
     }
 }
 
 impl ComponentTarget {
+    /// The same component, which knows what the others of its configuration render.
+    #[must_use]
+    pub fn with_siblings(mut self, siblings: Arc<dyn Siblings>) -> Self {
+        self.siblings = Some(siblings);
+        self
+    }
+
+    pub(crate) fn siblings(&self) -> Option<&dyn Siblings> {
+        self.siblings.as_deref()
+    }
+
     /// The cluster.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster

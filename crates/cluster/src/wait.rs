@@ -1,7 +1,9 @@
 //! Waiting until objects are ready, or gone: driven by watches, never by asking again and again.
 
 pub(crate) mod absence;
-mod diagnosis;
+pub(crate) mod completion;
+pub(crate) mod diagnosis;
+mod surroundings;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +19,7 @@ use crate::connection::{WatchEvent, WatchStream};
 use crate::discovery::Resource;
 use crate::objects::Selection;
 use crate::progress::{Event, Observer};
-use crate::readiness::{self, ObjectState, Patience, Readiness};
+use crate::readiness::{ObjectState, Patience, Readiness, ReadinessRules, Surroundings};
 use crate::session::Session;
 use crate::{Cluster, Error, ErrorClass};
 
@@ -46,6 +48,7 @@ struct Board {
     /// What kept the cluster from being asked, while it does.
     outage: Mutex<Option<Error>>,
     observer: Observer,
+    rules: ReadinessRules,
 }
 
 #[derive(Clone, Debug)]
@@ -72,7 +75,10 @@ impl Session {
             let Some(entry) = self.entries.get(object) else {
                 continue;
             };
-            if !step.desired.has_readiness_rule() || !entry.resource_version.is_empty() || entry.done {
+            // What a rule of the component speaks of is always looked at: the rule may be new.
+            let found_ready =
+                !entry.resource_version.is_empty() && !self.plan.readiness.covers(&kind, &object.name);
+            if !step.desired.judged || found_ready || entry.done {
                 continue;
             }
             let awaited = Awaited {
@@ -93,6 +99,7 @@ impl Session {
             states: Mutex::default(),
             outage: Mutex::default(),
             observer: Arc::clone(&self.observer),
+            rules: self.plan.readiness.clone(),
         };
         let selector = format!("{PART_OF}={}", self.plan.target.applyset_id());
         let waits: FuturesUnordered<_> = kinds
@@ -102,13 +109,14 @@ impl Session {
         let outcome = timeout_at(deadline, waits.try_collect::<()>()).await;
         let known = board.states.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (object, state) in &known {
-            if let Some(entry) = self
-                .entries
-                .get_mut(object)
-                .filter(|_| state.readiness.is_ready())
-            {
+            let Some(entry) = self.entries.get_mut(object) else {
+                continue;
+            };
+            if state.readiness.is_ready() {
                 entry.resource_version.clone_from(&state.resource_version);
                 entry.done = state.transient;
+            } else {
+                entry.resource_version.clear();
             }
         }
         let outage = board.outage.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -197,6 +205,27 @@ impl Board {
     }
 }
 
+/// By what the objects of one kind are judged.
+struct Judge<'a> {
+    board: &'a Board,
+    settled_at: Instant,
+    surroundings: Surroundings,
+}
+
+impl Judge<'_> {
+    fn known(&self, object: &Value) -> Known {
+        let surroundings = self.surroundings.with(patience(self.settled_at));
+        known(object, self.board.rules.judge_in(object, &surroundings))
+    }
+
+    /// The verdict once the controller has had time enough.
+    fn settled(&self, object: &Value) -> Readiness {
+        self.board
+            .rules
+            .judge_in(object, &self.surroundings.with(Patience::Settled))
+    }
+}
+
 /// Follows one kind until all of `awaited` are ready.
 async fn wait_for_kind(
     cluster: &Cluster,
@@ -220,9 +249,14 @@ async fn wait_for_kind(
         labels: selector,
         ..Selection::default()
     };
+    let judge = Judge {
+        board,
+        settled_at,
+        surroundings: cluster.surroundings(resource).await,
+    };
     loop {
         let listed_at = Instant::now();
-        let round = list_and_watch(cluster, resource, awaited, selection, settled_at, board).await;
+        let round = list_and_watch(cluster, resource, awaited, selection, &judge).await;
         let pause = match round {
             Ok(Some(verdict)) => return verdict,
             Ok(None) => RELIST_INTERVAL,
@@ -248,12 +282,12 @@ async fn list_and_watch(
     resource: &Resource,
     awaited: &[Awaited],
     selection: Selection<'_>,
-    settled_at: Instant,
-    board: &Board,
+    judge: &Judge<'_>,
 ) -> Result<Option<Result<(), Ended>>, Error> {
+    let board = judge.board;
     let listed = cluster.list_full(resource, selection).await?;
     *board.outage.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    let silent = judge_all(resource, awaited, &listed.items, patience(settled_at), board);
+    let silent = judge_all(resource, awaited, &listed.items, judge);
     if let Some(verdict) = board.verdict(awaited) {
         return Ok(Some(verdict));
     }
@@ -261,7 +295,7 @@ async fn list_and_watch(
         .watch_kind(resource, selection, &listed.resource_version, false)
         .await;
     match watch {
-        Ok(mut watch) => follow(&mut watch, awaited, settled_at, silent, board).await,
+        Ok(mut watch) => follow(&mut watch, awaited, silent, judge).await,
         Err(Error::Expired { .. }) => Ok(None),
         Err(error) => Err(error),
     }
@@ -271,10 +305,10 @@ async fn list_and_watch(
 async fn follow(
     watch: &mut WatchStream,
     awaited: &[Awaited],
-    settled_at: Instant,
     silent: bool,
-    board: &Board,
+    judge: &Judge<'_>,
 ) -> Result<Option<Result<(), Ended>>, Error> {
+    let (board, settled_at) = (judge.board, judge.settled_at);
     loop {
         let event = tokio::select! {
             event = watch.next() => event,
@@ -285,15 +319,15 @@ async fn follow(
                 let Ok(object) = serde_json::from_str::<Value>(raw.get()) else {
                     return Ok(None);
                 };
-                judge_one(awaited, &object, patience(settled_at), board);
+                judge_one(awaited, &object, judge);
             }
             Ok(Some(WatchEvent::Deleted(raw))) => {
                 let Ok(object) = serde_json::from_str::<Value>(raw.get()) else {
                     return Ok(None);
                 };
-                forget_one(awaited, &object, board);
+                forget_one(awaited, &object, judge);
             }
-            Ok(Some(WatchEvent::Bookmark)) => {}
+            Ok(Some(WatchEvent::Bookmark(_))) => {}
             Ok(None) | Err(Error::Expired { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }
@@ -319,13 +353,8 @@ fn uid(object: &Value) -> &str {
 }
 
 /// Judges a whole list; `true` when some object waits only for its controller to say anything.
-fn judge_all(
-    resource: &Resource,
-    awaited: &[Awaited],
-    items: &[Value],
-    patience: Patience,
-    board: &Board,
-) -> bool {
+fn judge_all(resource: &Resource, awaited: &[Awaited], items: &[Value], judge: &Judge<'_>) -> bool {
+    let board = judge.board;
     let by_uid: BTreeMap<&str, &Value> = items.iter().map(|item| (uid(item), item)).collect();
     let mut silent = false;
     for awaited in awaited {
@@ -337,9 +366,8 @@ fn judge_all(
                     whole.insert("apiVersion".to_owned(), Value::from(resource.kind.api_version()));
                     whole.insert("kind".to_owned(), Value::from(resource.kind.kind.as_str()));
                 }
-                let known = known(&whole, patience);
-                silent |=
-                    !known.readiness.is_ready() && readiness::judge(&whole, Patience::Settled).is_ready();
+                let known = judge.known(&whole);
+                silent |= !known.readiness.is_ready() && judge.settled(&whole).is_ready();
                 board.note(&awaited.object, known);
             }
             None => board.note(&awaited.object, gone()),
@@ -348,18 +376,20 @@ fn judge_all(
     silent
 }
 
-fn judge_one(awaited: &[Awaited], object: &Value, patience: Patience, board: &Board) {
+fn judge_one(awaited: &[Awaited], object: &Value, judge: &Judge<'_>) {
     if let Some(awaited) = awaited.iter().find(|awaited| awaited.uid == uid(object)) {
-        board.note(&awaited.object, known(object, patience));
+        judge.board.note(&awaited.object, judge.known(object));
     }
 }
 
-fn forget_one(awaited: &[Awaited], object: &Value, board: &Board) {
+fn forget_one(awaited: &[Awaited], object: &Value, judge: &Judge<'_>) {
     if let Some(awaited) = awaited.iter().find(|awaited| awaited.uid == uid(object)) {
-        let last = known(object, Patience::Settled);
+        let last = known(object, judge.settled(object));
         // A Job that was done and removed itself is done.
         let done = last.transient && last.readiness.is_ready();
-        board.note(&awaited.object, if done { last } else { gone() });
+        judge
+            .board
+            .note(&awaited.object, if done { last } else { gone() });
     }
 }
 
@@ -372,7 +402,7 @@ fn gone() -> Known {
     }
 }
 
-fn known(object: &Value, patience: Patience) -> Known {
+fn known(object: &Value, mut readiness: Readiness) -> Known {
     let text = |pointer: &str| {
         object
             .pointer(pointer)
@@ -383,7 +413,6 @@ fn known(object: &Value, patience: Patience) -> Known {
     let removes_itself = object
         .pointer("/spec/ttlSecondsAfterFinished")
         .is_some_and(Value::is_number);
-    let mut readiness = readiness::judge(object, patience);
     let transient = removes_itself && text("/kind") == "Job";
     if transient && !readiness.is_ready() && completed(object) {
         readiness = Readiness::Ready;

@@ -17,6 +17,17 @@ pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 pub const FLEET_LABEL: &str = "evenkeel.dev/fleet";
 /// Annotation that takes an object out of readiness: `"true"`.
 pub const IGNORE_READINESS: &str = "evenkeel.dev/ignore-readiness";
+/// Annotation that says what happens when immutable fields of the object must change: `recreate`, `orphan-recreate` or
+/// `error`; the rule of its kind when absent.
+pub const ON_IMMUTABLE_CHANGE: &str = "evenkeel.dev/on-immutable-change";
+
+/// Annotation that says what happens to fields that other field managers own with other values: `force` (the default: they
+/// become ours), `leave` or `error`.
+pub const ON_CONFLICT: &str = "evenkeel.dev/on-conflict";
+
+/// Annotation that keeps an object from being deleted: not pruned, not deleted with its component, not made again. Whatever
+/// it says but `"false"` protects.
+pub const PROTECT: &str = "evenkeel.dev/protect";
 
 /// Keeps the owner of `spec.replicas` while they pass from us to an autoscaler.
 pub(crate) const REPLICAS_MANAGER: &str = "evenkeel-replicas";
@@ -30,8 +41,16 @@ pub(crate) const TOOLING_VALUE: &str = "evenkeel/v1";
 pub(crate) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 /// On every parent: the namespaces of its members other than its own (KEP-3659).
 pub(crate) const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+/// On every object that a hook made: the parent of its component. Never beside [`PART_OF`].
+pub(crate) const HOOK_OF: &str = "evenkeel.dev/hook-of";
+/// Annotation of such an object: the run that made it.
+pub(crate) const HOOK_RUN: &str = "evenkeel.dev/hook-run";
 /// On every kept render: the parent it belongs to.
 pub(crate) const RENDER_OF: &str = "evenkeel.dev/render-of";
+/// On every part of a large record: the parent it belongs to.
+pub(crate) const RECORD_OF: &str = "evenkeel.dev/record-of";
+/// On a part of a large record that was found unused and is used again: the version of the parent at that time.
+pub(crate) const CLAIMED_AT: &str = "evenkeel.dev/claimed-at";
 
 const PREFIX: &str = "evenkeel-";
 /// Hexadecimal digits that tell names apart after cutting.
@@ -42,14 +61,17 @@ pub(crate) const CLUSTER_PARENT: &str = "evenkeel-cluster";
 
 /// The name of a component's parent: `evenkeel-<component>`, at most 63 bytes.
 ///
-/// A name that would be too long is cut, and one that would be taken for the shared parent or for a kept render is set
-/// apart; both end in a digest of the whole name.
+/// A name that would be too long is cut, and one that would be taken for the shared parent, a kept render or a part of a
+/// large record is set apart; all end in a digest of the whole name.
 pub fn parent_name(component: &ComponentName) -> String {
     let plain = format!("{PREFIX}{component}");
     let render = plain
         .rsplit_once("-render-")
         .is_some_and(|(_, number)| number.bytes().all(|b| b.is_ascii_digit()));
-    if plain.len() <= NAME_MAX && plain != CLUSTER_PARENT && !render {
+    let part = plain
+        .rsplit_once("-objects-")
+        .is_some_and(|(_, digest)| digest.bytes().all(|b| b.is_ascii_hexdigit()));
+    if plain.len() <= NAME_MAX && plain != CLUSTER_PARENT && !render && !part {
         return plain;
     }
     let digest = Digest::of(component.as_str()).hex();
@@ -106,21 +128,33 @@ mod tests {
         ComponentName::new(text).expect("name")
     }
 
+    /// QDB-10: one function makes the name, it is within its limit, and long names that begin alike stay apart.
     #[test]
     fn no_two_components_share_a_parent() {
         let long = "a".repeat(63);
         let longer = format!("{}b", "a".repeat(62));
-        let names = ["web", "cluster", "web-render-1", "render-1", &long, &longer]
-            .map(|text| parent_name(&name(text)));
+        let names = [
+            "web",
+            "cluster",
+            "web-render-1",
+            "render-1",
+            "web-objects-0123456789abcdef",
+            &long,
+            &longer,
+        ]
+        .map(|text| parent_name(&name(text)));
         let distinct: BTreeSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
         assert!(
             names
                 .iter()
-                .all(|name| name.len() <= NAME_MAX && name != CLUSTER_PARENT)
+                .all(|name| name.len() <= NAME_MAX && name != CLUSTER_PARENT && !name.ends_with(['-', '.']))
         );
+        assert_eq!(parent_name(&name(&long)), parent_name(&name(&long)));
         assert_eq!(names.first().map(String::as_str), Some("evenkeel-web"));
-        assert!(!names.contains(&"evenkeel-web-render-1".to_owned()));
+        for taken in ["evenkeel-web-render-1", "evenkeel-web-objects-0123456789abcdef"] {
+            assert!(!names.contains(&taken.to_owned()), "{taken}");
+        }
     }
 
     /// Computed with kubectl's algorithm: base64url(sha256("<name>.<namespace>.<kind>.<group>")).

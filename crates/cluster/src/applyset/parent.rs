@@ -10,16 +10,19 @@ use serde_json::{Value, json};
 
 use super::Owner;
 use super::labels::{
-    CLUSTER_PARENT, FLEET_LABEL, GROUP_KINDS, NAMESPACES, SET_ID, SYSTEM_NAMESPACE, TOOLING, TOOLING_VALUE,
-    applyset_id, read_group_kinds, write_group_kinds,
+    CLUSTER_PARENT, FLEET_LABEL, GROUP_KINDS, NAMESPACES, RECORD_OF, SET_ID, SYSTEM_NAMESPACE, TOOLING,
+    TOOLING_VALUE, applyset_id, read_group_kinds, write_group_kinds,
 };
-use super::record::{Record, SECRET_MAX, SharedRecord, Stored, pack, unpack};
+use super::record::{Record, SECRET_MAX, SharedRecord, Stored, unpack};
+use super::shards::{self, Index, Packed, Shards};
 use crate::connection::Guard;
 use crate::objects::{DeletePreconditions, Propagation, Selection, namespaces, secrets};
 use crate::{Cluster, Error};
 
 /// The key of the parent's data that holds the record.
 const KEY: &str = "record";
+/// The key of the parent's data that names the Secrets which hold the objects of a large record.
+const SHARDS_KEY: &str = "shards";
 /// The Secret type of parents.
 const SECRET_TYPE: &str = "evenkeel.dev/applyset";
 
@@ -33,6 +36,8 @@ pub(crate) struct Parent<R> {
     /// The kinds it announces.
     pub(crate) group_kinds: BTreeSet<GroupKind>,
     pub(crate) record: R,
+    /// The Secrets beside it that hold, or once held, parts of its record.
+    pub(super) shards: Shards,
     /// What others have put on it stays.
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
@@ -44,27 +49,47 @@ pub(crate) struct Parents {
     pub(crate) shared: Option<Parent<SharedRecord>>,
     /// By Secret name. One that cannot be read or is another's is an error of its component alone.
     pub(crate) components: BTreeMap<String, Result<Parent<Record>, Error>>,
+    /// Parts of records whose parent is gone.
+    pub(crate) stray: Shards,
 }
 
 #[derive(Deserialize)]
-struct SecretBody {
-    metadata: SecretMetadata,
+pub(super) struct SecretBody {
+    pub(super) metadata: SecretMetadata,
     #[serde(default)]
-    data: BTreeMap<String, String>,
+    pub(super) data: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SecretMetadata {
-    name: String,
+pub(super) struct SecretMetadata {
+    pub(super) name: String,
     #[serde(default)]
-    uid: String,
+    pub(super) uid: String,
     #[serde(default)]
-    resource_version: String,
+    pub(super) resource_version: String,
     #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
+}
+
+impl SecretBody {
+    fn read(item: Value, doing: &str) -> Result<Self, Error> {
+        serde_json::from_value(item).map_err(|error| Error::decode(doing, &error))
+    }
+
+    /// What the record's shards are, if it has some.
+    fn index(&self) -> Result<Option<Index>, String> {
+        let Some(text) = self.data.get(SHARDS_KEY) else {
+            return Ok(None);
+        };
+        let json = STANDARD.decode(text).ok();
+        let index = json.and_then(|json| serde_json::from_slice(&json).ok());
+        index
+            .map(Some)
+            .ok_or_else(|| "it does not say where the parts of its record are".to_owned())
+    }
 }
 
 /// How a parent's Secret is named in messages.
@@ -78,13 +103,20 @@ pub(crate) fn secret_ref(name: &str) -> ObjectRef {
 }
 
 impl<R: Stored> Parent<R> {
-    fn from_secret(secret: SecretBody, owner: &Owner, adopt: bool) -> Result<Self, Error> {
-        let SecretBody { metadata, data } = secret;
-        let parent = secret_ref(&metadata.name).to_string();
+    /// Reads a parent. `parts` are the shards that belong to it.
+    fn from_secret(
+        secret: SecretBody,
+        parts: &[SecretBody],
+        owner: &Owner,
+        adopt: bool,
+    ) -> Result<Self, Error> {
+        let parent = secret_ref(&secret.metadata.name).to_string();
         let bad = |reason: String| Error::BadParent {
             parent: parent.clone(),
             reason,
         };
+        let index = secret.index().map_err(bad)?;
+        let SecretBody { metadata, data } = secret;
         if let Some(tooling) = metadata
             .annotations
             .get(TOOLING)
@@ -98,7 +130,12 @@ impl<R: Stored> Parent<R> {
         let packed = STANDARD
             .decode(packed)
             .map_err(|_| bad("its record is no base64".to_owned()))?;
-        let record: R = unpack(&packed).map_err(bad)?;
+        let mut record: R = unpack(&packed).map_err(bad)?;
+        if let Some(index) = &index
+            && !shards::join(&mut record, &metadata.name, index, parts)
+        {
+            record.set_unfinished();
+        }
         if !adopt && !record.is_of(owner) {
             let (fleet, cluster) = record.owner();
             return Err(Error::OtherOwner {
@@ -112,29 +149,42 @@ impl<R: Stored> Parent<R> {
                 ),
             });
         }
+        let shards = shards::known(index.as_ref(), parts);
+        Ok(Self::of(metadata, record, shards))
+    }
+
+    /// A parent as the server answered to its being written with `record`.
+    fn written(body: &[u8], record: R, shards: Shards) -> Result<Self, Error> {
+        let secret: SecretBody =
+            serde_json::from_slice(body).map_err(|error| Error::decode("read an ApplySet parent", &error))?;
+        Ok(Self::of(secret.metadata, record, shards))
+    }
+
+    fn of(metadata: SecretMetadata, record: R, shards: Shards) -> Self {
         let group_kinds = metadata
             .annotations
             .get(GROUP_KINDS)
             .map(|text| read_group_kinds(text))
             .unwrap_or_default();
-        Ok(Self {
+        Self {
             name: metadata.name,
             uid: metadata.uid,
             resource_version: metadata.resource_version,
             group_kinds,
             record,
+            shards,
             labels: metadata.labels,
             annotations: metadata.annotations,
-        })
+        }
     }
 
-    fn from_body(body: &[u8], owner: &Owner, adopt: bool) -> Result<Self, Error> {
-        let secret =
-            serde_json::from_slice(body).map_err(|error| Error::decode("read an ApplySet parent", &error))?;
-        Self::from_secret(secret, owner, adopt)
-    }
-
-    fn secret(&self, owner: &Owner, record: &R, group_kinds: &BTreeSet<GroupKind>) -> Result<Value, Error> {
+    fn secret(
+        &self,
+        owner: &Owner,
+        record: &R,
+        packed: &Packed,
+        group_kinds: &BTreeSet<GroupKind>,
+    ) -> Result<Value, Error> {
         let mut labels = self.labels.clone();
         labels.insert(SET_ID.to_owned(), applyset_id(&self.name));
         labels.insert(FLEET_LABEL.to_owned(), owner.fleet().to_owned());
@@ -150,14 +200,21 @@ impl<R: Stored> Parent<R> {
             NAMESPACES.to_owned(),
             others.into_iter().collect::<Vec<_>>().join(","),
         );
-        let data = STANDARD.encode(pack(record)?);
-        if data.len() > SECRET_MAX {
+        if packed.head.len() > SECRET_MAX {
             let what = format!("the record of {}", self.name);
             return Err(Error::TooLarge {
                 what,
-                bytes: data.len(),
+                bytes: packed.head.len(),
                 limit: SECRET_MAX,
             });
+        }
+        let mut data = json!({KEY: packed.head});
+        if let Some(index) = packed.index() {
+            let index = serde_json::to_vec(&index)
+                .map_err(|error| Error::Bug(format!("an index of shards cannot be written: {error}")))?;
+            if let Some(data) = data.as_object_mut() {
+                data.insert(SHARDS_KEY.to_owned(), Value::from(STANDARD.encode(index)));
+            }
         }
         let mut metadata = json!({
             "name": self.name, "namespace": SYSTEM_NAMESPACE, "labels": labels, "annotations": annotations,
@@ -169,7 +226,7 @@ impl<R: Stored> Parent<R> {
             metadata.insert("resourceVersion".to_owned(), json!(self.resource_version));
         }
         Ok(
-            json!({"apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE, "metadata": metadata, "data": {KEY: data}}),
+            json!({"apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE, "metadata": metadata, "data": data}),
         )
     }
 }
@@ -186,18 +243,29 @@ impl Cluster {
         let mut parents = Parents {
             shared: None,
             components: BTreeMap::new(),
+            stray: Shards::new(),
         };
+        let mut heads = Vec::new();
+        let mut parts: BTreeMap<String, Vec<SecretBody>> = BTreeMap::new();
         for item in listed.items {
-            let secret: SecretBody = serde_json::from_value(item)
-                .map_err(|error| Error::decode("list ApplySet parents", &error))?;
-            if secret.metadata.name == CLUSTER_PARENT {
-                parents.shared = Some(Parent::from_secret(secret, owner, adopt)?);
-            } else {
-                let name = secret.metadata.name.clone();
-                parents
-                    .components
-                    .insert(name, Parent::from_secret(secret, owner, adopt));
+            let secret = SecretBody::read(item, "list ApplySet parents")?;
+            match secret.metadata.labels.get(RECORD_OF).cloned() {
+                Some(parent) => parts.entry(parent).or_default().push(secret),
+                None => heads.push(secret),
             }
+        }
+        for secret in heads {
+            let name = secret.metadata.name.clone();
+            let parts = parts.remove(&name).unwrap_or_default();
+            if name == CLUSTER_PARENT {
+                parents.shared = Some(Parent::from_secret(secret, &parts, owner, adopt)?);
+            } else {
+                let parent = Parent::from_secret(secret, &parts, owner, adopt);
+                parents.components.insert(name, parent);
+            }
+        }
+        for parts in parts.into_values() {
+            parents.stray.extend(shards::known(None, &parts));
         }
         Ok(parents)
     }
@@ -211,9 +279,13 @@ impl Cluster {
     ) -> Result<Option<Parent<R>>, Error> {
         match self.get_full(&secrets(), &secret_ref(name)).await? {
             Some(secret) => {
-                let secret = serde_json::from_value(secret)
-                    .map_err(|error| Error::decode("read an ApplySet parent", &error))?;
-                Parent::from_secret(secret, owner, adopt).map(Some)
+                let secret = SecretBody::read(secret, "read an ApplySet parent")?;
+                let parts = if secret.data.contains_key(SHARDS_KEY) {
+                    self.shards_of(name).await?
+                } else {
+                    Vec::new()
+                };
+                Parent::from_secret(secret, &parts, owner, adopt).map(Some)
             }
             None => Ok(None),
         }
@@ -237,10 +309,13 @@ impl Cluster {
             resource_version: String::new(),
             group_kinds: group_kinds.clone(),
             record,
+            shards: Shards::new(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
         };
-        let secret = draft.secret(owner, &draft.record, group_kinds)?;
+        let packed = shards::split(&draft.record, name, self.limits().record_max)?;
+        let (shards, _) = self.write_shards(&draft, owner, &packed, guard).await?;
+        let secret = draft.secret(owner, &draft.record, &packed, group_kinds)?;
         let body = match self.create(&secrets(), &secret_ref(name), &secret, guard).await {
             Err(error) if error.is_not_found() => {
                 self.create_system_namespace(guard).await?;
@@ -248,7 +323,7 @@ impl Cluster {
             }
             answer => answer?,
         };
-        Parent::from_body(&body, owner, false)
+        Parent::written(&body, draft.record, shards)
     }
 
     pub(crate) async fn create_system_namespace(&self, guard: Guard<'_>) -> Result<(), Error> {
@@ -280,19 +355,24 @@ impl Cluster {
         group_kinds: &BTreeSet<GroupKind>,
         guard: Guard<'_>,
     ) -> Result<Parent<R>, Error> {
-        let secret = parent.secret(owner, record, group_kinds)?;
+        let packed = shards::split(record, &parent.name, self.limits().record_max)?;
+        let (mut shards, left) = self.write_shards(parent, owner, &packed, guard).await?;
+        let secret = parent.secret(owner, record, &packed, group_kinds)?;
         let body = self
             .replace(&secrets(), &secret_ref(&parent.name), &secret, guard)
             .await?;
-        Parent::from_body(&body, owner, false)
+        shards.extend(self.remove_shards(left, guard).await);
+        Parent::written(&body, record.clone(), shards)
     }
 
-    /// Deletes a parent if nobody has written it since it was read.
+    /// Deletes a parent if nobody has written it since it was read, and before it what it refers to: one that is left without
+    /// parts of its record is found again, parts without their parent are in everybody's way.
     pub(crate) async fn delete_parent<R: Stored>(
         &self,
         parent: &Parent<R>,
         guard: Guard<'_>,
     ) -> Result<(), Error> {
+        self.remove_shards(parent.shards.clone(), guard).await;
         let preconditions = DeletePreconditions {
             uid: &parent.uid,
             resource_version: &parent.resource_version,

@@ -10,15 +10,22 @@ use flate2::write::GzEncoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::contest::Contest;
+use super::hooks::RecordedHook;
 use crate::fingerprint::Fingerprint;
 use crate::{Error, Owner};
 
 /// The version of the records that this code writes.
 const FORMAT: u32 = 1;
+/// The version of one whose objects are in Secrets of their own: to a binary that knows of none it would seem empty.
+const FORMAT_SHARDED: u32 = 2;
 /// The largest record that is read, unpacked, in bytes; a Secret holds 1 MiB, packed about tenfold.
 const UNPACKED_MAX: u64 = 64 * 1024 * 1024;
 /// The most bytes of a Secret, of which the API server allows 1 MiB.
 pub(crate) const SECRET_MAX: usize = 1_000_000;
+/// The most bytes of a record, packed and in base64, that stay in the parent itself. Well below [`SECRET_MAX`]: what others
+/// put on it needs room, too.
+pub(crate) const RECORD_MAX: usize = 700_000;
 
 /// What a component's parent holds: who wrote it and what was applied. No content, so nothing secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +55,21 @@ pub struct Record {
     /// The objects of the set.
     #[serde(default)]
     pub objects: Vec<RecordedObject>,
+    /// A digest of what decided the revision last applied to the end, so that a ledger without memory knows it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Digest>,
+    /// Whether its life here began with the objects of somebody else: then there was nothing to install.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken_over: bool,
+    /// The hooks that ran, and the objects they left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<RecordedHook>,
+    /// The hooks of its deletion that are kept beside the parent, as a digest of their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delete_hooks: Option<Digest>,
+    /// Objects of which somebody else sets fields anew each time that we correct them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub contests: BTreeMap<String, Contest>,
 }
 
 /// One object as it was after it was applied.
@@ -71,6 +93,9 @@ pub struct RecordedObject {
     /// The content that was applied.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Fingerprint>,
+    /// What was applied in fields that stay as they were made; none for kinds without a rule.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<Fingerprint>,
     /// The fields that we owned afterwards.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub owned: Option<Fingerprint>,
@@ -115,7 +140,17 @@ impl Record {
             namespace: None,
             unfinished: false,
             objects: Vec::new(),
+            source: None,
+            taken_over: false,
+            hooks: Vec::new(),
+            delete_hooks: None,
+            contests: BTreeMap::new(),
         }
+    }
+
+    /// How often fields of an object were corrected in vain.
+    pub(crate) fn contest(&self, object: &ObjectRef) -> Option<&Contest> {
+        self.contests.get(&object.to_string())
     }
 }
 
@@ -173,6 +208,17 @@ impl SharedRecord {
 
 /// A record of either kind, for the code that stores them.
 pub(crate) trait Stored: Serialize + DeserializeOwned + Clone + PartialEq {
+    /// What it holds of one object.
+    type Entry: Serialize + DeserializeOwned + Clone;
+    /// The object that an entry is about.
+    fn object(entry: &Self::Entry) -> ObjectRef;
+    fn entries(&self) -> &[Self::Entry];
+    /// Puts entries into a record that was stored without.
+    fn set_entries(&mut self, entries: Vec<Self::Entry>);
+    /// The same without its entries, which are stored elsewhere.
+    fn without_entries(&self) -> Self;
+    /// Notes that a part of it was lost, so that the component is looked at and applied once more.
+    fn set_unfinished(&mut self);
     fn owner(&self) -> (&str, &str);
     /// Whether it was written in the name of `owner`.
     fn is_of(&self, owner: &Owner) -> bool {
@@ -186,6 +232,33 @@ pub(crate) trait Stored: Serialize + DeserializeOwned + Clone + PartialEq {
 }
 
 impl Stored for Record {
+    type Entry = RecordedObject;
+
+    fn object(entry: &RecordedObject) -> ObjectRef {
+        entry.object()
+    }
+
+    fn entries(&self) -> &[RecordedObject] {
+        &self.objects
+    }
+
+    fn set_entries(&mut self, entries: Vec<RecordedObject>) {
+        self.format = FORMAT;
+        self.objects = entries;
+    }
+
+    fn without_entries(&self) -> Self {
+        Self {
+            format: FORMAT_SHARDED,
+            objects: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    fn set_unfinished(&mut self) {
+        self.unfinished = true;
+    }
+
     fn owner(&self) -> (&str, &str) {
         (&self.fleet, &self.cluster)
     }
@@ -207,6 +280,32 @@ impl Stored for Record {
 }
 
 impl Stored for SharedRecord {
+    type Entry = SharedObject;
+
+    fn object(entry: &SharedObject) -> ObjectRef {
+        entry.recorded.object()
+    }
+
+    fn entries(&self) -> &[SharedObject] {
+        &self.objects
+    }
+
+    fn set_entries(&mut self, entries: Vec<SharedObject>) {
+        self.format = FORMAT;
+        self.objects = entries;
+    }
+
+    fn without_entries(&self) -> Self {
+        Self {
+            format: FORMAT_SHARDED,
+            objects: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// What it lost is written again by the components that want it.
+    fn set_unfinished(&mut self) {}
+
     fn owner(&self) -> (&str, &str) {
         (&self.fleet, &self.cluster)
     }
@@ -244,9 +343,9 @@ pub(crate) fn unpack<T: Stored>(packed: &[u8]) -> Result<T, String> {
     }
     let Format { format } =
         serde_json::from_slice(&json).map_err(|error| format!("its record is no JSON of ours: {error}"))?;
-    if format > FORMAT {
+    if format > FORMAT_SHARDED {
         return Err(format!(
-            "its record has format {format}, this binary reads up to {FORMAT}; use a newer Evenkeel"
+            "its record has format {format}, this binary reads up to {FORMAT_SHARDED}; use a newer Evenkeel"
         ));
     }
     let record: T =
@@ -283,6 +382,7 @@ mod tests {
                 name: format!("web-{index}"),
                 uid: format!("{:08x}-0000-4000-8000-{:012x}", index * 7919, index * 104_729),
                 content: Some(Fingerprint::of(&serde_json::json!(index))),
+                fixed: None,
                 owned: Some(Fingerprint::of(&serde_json::json!("x"))),
                 resource_version: (1000 + index).to_string(),
                 kept: false,
@@ -301,14 +401,14 @@ mod tests {
     #[test]
     fn a_big_component_fits_into_one_secret() {
         let packed = pack(&record(5_000)).expect("pack");
-        assert!(packed.len() * 4 / 3 < SECRET_MAX, "{}", packed.len());
+        assert!(packed.len() * 4 / 3 < RECORD_MAX, "{}", packed.len());
     }
 
     #[test]
     fn a_newer_format_is_not_misread() {
-        let newer = pack(&serde_json::json!({"format": 2, "sets": []})).expect("pack");
+        let newer = pack(&serde_json::json!({"format": 3, "sets": []})).expect("pack");
         let error = unpack::<Record>(&newer).expect_err("newer");
-        assert!(error.contains("format 2"), "{error}");
+        assert!(error.contains("format 3"), "{error}");
         assert!(unpack::<Record>(b"%%").is_err() && unpack::<Record>(b"").is_err());
     }
 }

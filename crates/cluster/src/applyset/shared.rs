@@ -83,6 +83,7 @@ impl SharedRecord {
             name: object.name.clone(),
             uid: live.uid.clone(),
             content: content.cloned(),
+            fixed: None,
             owned: live.owned(),
             resource_version: live.resource_version.clone(),
             kept: false,

@@ -1,42 +1,43 @@
 //! One pooled client per cluster, and the one function through which every request goes.
 
+mod held;
+
 use std::fmt;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{Clock, Sensitive};
+use evenkeel_core::{Clock, Digest, Sensitive};
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::Config;
-use kube::client::{Body, ConfigExt as _};
-use tokio::sync::Semaphore;
+use kube::client::Body;
 use tokio::time::{Instant, timeout};
-use tower::{BoxError, Service, ServiceBuilder};
 
+use super::breaker::{Breaker, NotNow, Try};
 use super::limits::RequestCounter;
+use super::pace::{Pace, Seen};
 use super::status::{self, Subject};
+use super::transport::Transport;
+use super::unheard;
+use super::warm::{LastUse, WARM_MAX, Warm};
 use super::watch::WatchStream;
-use super::{KubeconfigPolicy, Limits, RequestCounts, Verb, kubeconfig, tls};
+use super::{KubeconfigPolicy, Limits, RequestCounts, Verb, kubeconfig};
 use crate::discovery::DiscoveryCache;
 use crate::error::Stop;
 use crate::identity::ClusterUid;
 use crate::memory::Memory;
 use crate::{Error, WriteGuard};
 
+pub(crate) use held::HeldOpen;
+
 /// How servers see us in their logs.
 const AGENT: &str = concat!("evenkeel/", env!("CARGO_PKG_VERSION"));
-/// HTTP/2 connections are pinged this often, so that a dead one is noticed.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// How long an answer to such a ping may take.
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The clusters of this process that have connections open.
+static WARM: Warm<std::sync::Weak<Inner>> = Warm::new(WARM_MAX);
 
 /// How a client is made.
 #[derive(Clone, Debug)]
@@ -57,15 +58,48 @@ pub struct Cluster {
 }
 
 struct Inner {
-    client: kube::Client,
+    link: RwLock<Link>,
+    credentials: Option<Credentials>,
     server: String,
     limits: Limits,
     clock: Arc<dyn Clock>,
-    permits: Semaphore,
+    pace: Pace,
+    breaker: Breaker,
+    last_use: LastUse,
     counter: RequestCounter,
     discovery: DiscoveryCache,
     uid: tokio::sync::OnceCell<ClusterUid>,
     memory: Memory,
+    /// Whether what was read of it long ago still holds, because live watches vouch for it.
+    trusted: AtomicBool,
+}
+
+/// The way to the cluster, with the credentials of the day.
+struct Link {
+    transport: Transport,
+    client: kube::Client,
+    /// Grows with every change of credentials.
+    number: u64,
+}
+
+/// Where newer credentials come from.
+struct Credentials {
+    source: Arc<dyn KubeconfigSource>,
+    policy: KubeconfigPolicy,
+    /// Of the kubeconfig in use. Held while a newer one is fetched, so that many refused requests fetch one.
+    known: tokio::sync::Mutex<Digest>,
+}
+
+/// Where a newer kubeconfig comes from when the server does not accept the credentials any more.
+pub trait KubeconfigSource: fmt::Debug + Send + Sync {
+    /// The newest kubeconfig; none when there is none or it cannot be had.
+    fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>>;
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        WARM.gone(&self.last_use);
+    }
 }
 
 impl fmt::Debug for Cluster {
@@ -85,27 +119,6 @@ pub(crate) struct Sent {
     pub(crate) body: Bytes,
 }
 
-/// The content type of a PATCH.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum PatchKind {
-    /// Server-side apply. JSON is YAML.
-    Apply,
-    /// RFC 7386.
-    Merge,
-    /// RFC 6902.
-    Json,
-}
-
-impl PatchKind {
-    pub(crate) fn content_type(self) -> &'static str {
-        match self {
-            Self::Apply => "application/apply-patch+yaml",
-            Self::Merge => "application/merge-patch+json",
-            Self::Json => "application/json-patch+json",
-        }
-    }
-}
-
 impl Cluster {
     /// Makes a client from a kubeconfig's content. Nothing is contacted.
     ///
@@ -113,20 +126,54 @@ impl Cluster {
     /// [`Error::Kubeconfig`] with the path of the field that is wrong or not allowed; [`Error::Credentials`] when an
     /// allowed exec plugin fails.
     pub async fn connect(kubeconfig: &Sensitive<String>, options: ConnectOptions) -> Result<Self, Error> {
+        Self::make(kubeconfig, options, None).await
+    }
+
+    /// Like [`Cluster::connect`]; when the server does not accept the credentials any more (401), those of `source` are
+    /// tried once. They must lead to the same address.
+    ///
+    /// # Errors
+    /// As [`Cluster::connect`].
+    pub async fn connect_renewable(
+        kubeconfig: &Sensitive<String>,
+        options: ConnectOptions,
+        source: Arc<dyn KubeconfigSource>,
+    ) -> Result<Self, Error> {
+        Self::make(kubeconfig, options, Some(source)).await
+    }
+
+    async fn make(
+        kubeconfig: &Sensitive<String>,
+        options: ConnectOptions,
+        source: Option<Arc<dyn KubeconfigSource>>,
+    ) -> Result<Self, Error> {
         let config = kubeconfig::read(kubeconfig.expose(), &options.policy).await?;
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = client(&config, &options.limits)?;
+        let transport = Transport::new(config)?;
+        let client = transport.client(&options.limits)?;
+        let credentials = source.map(|source| Credentials {
+            source,
+            policy: options.policy,
+            known: tokio::sync::Mutex::new(Digest::of(kubeconfig.expose())),
+        });
         Ok(Self {
             inner: Arc::new(Inner {
-                client,
-                server,
-                permits: Semaphore::new(options.limits.in_flight.max(1)),
+                server: transport.server(),
+                link: RwLock::new(Link {
+                    transport,
+                    client,
+                    number: 0,
+                }),
+                credentials,
+                pace: Pace::new(options.limits.in_flight),
+                breaker: Breaker::default(),
+                last_use: LastUse::default(),
                 limits: options.limits,
                 clock: options.clock,
                 counter: RequestCounter::default(),
                 discovery: DiscoveryCache::default(),
                 uid: tokio::sync::OnceCell::new(),
                 memory: Memory::default(),
+                trusted: AtomicBool::new(false),
             }),
         })
     }
@@ -140,7 +187,7 @@ impl Cluster {
         policy: &KubeconfigPolicy,
     ) -> Result<(), Error> {
         let config = kubeconfig::read(kubeconfig.expose(), policy).await?;
-        tls::client_config(&config).map(drop)
+        Transport::new(config).map(drop)
     }
 
     /// The server's address.
@@ -168,7 +215,62 @@ impl Cluster {
 
     /// The raw client, for components with logic of their own. Its calls are not bounded, counted or guarded.
     pub fn raw_client(&self) -> kube::Client {
-        self.inner.client.clone()
+        self.client().0
+    }
+
+    /// The client, and the number of its credentials.
+    fn client(&self) -> (kube::Client, u64) {
+        let link = self.inner.link.read().unwrap_or_else(PoisonError::into_inner);
+        (link.client.clone(), link.number)
+    }
+
+    /// Notes that connections are used, and closes those of clusters that are one too many.
+    fn keep_warm(&self) {
+        held::close(WARM.used(&self.inner.last_use, || Arc::downgrade(&self.inner)));
+    }
+
+    /// Takes newer credentials when there are some; `false` when the ones that were refused are the newest.
+    async fn renew(&self, refused: u64) -> bool {
+        let Some(credentials) = &self.inner.credentials else {
+            return false;
+        };
+        let mut known = credentials.known.lock().await;
+        if self.client().1 != refused {
+            // Somebody else was refused first, and has renewed them.
+            return true;
+        }
+        let Some(newest) = credentials.source.newest().await else {
+            return false;
+        };
+        let digest = Digest::of(newest.expose());
+        // The files and programs that a user's own kubeconfig names give something new while it stays as it is.
+        let names_others = matches!(credentials.policy, KubeconfigPolicy::Own { .. });
+        if digest == *known && !names_others {
+            return false;
+        }
+        let renewed = async {
+            let config = kubeconfig::read(newest.expose(), &credentials.policy).await?;
+            let transport = Transport::new(config)?;
+            let client = transport.client(&self.inner.pool_limits())?;
+            Ok::<_, Error>((transport, client))
+        };
+        match renewed.await {
+            // Another address may be another cluster: whoever keeps clients finds that out.
+            Ok((transport, _)) if transport.server() != self.inner.server => false,
+            Ok((transport, client)) => {
+                *known = digest;
+                let mut link = self.inner.link.write().unwrap_or_else(PoisonError::into_inner);
+                link.transport = transport;
+                link.client = client;
+                link.number += 1;
+                tracing::info!(server = self.inner.server, "newer credentials are used");
+                true
+            }
+            Err(error) => {
+                tracing::warn!(server = self.inner.server, %error, "newer credentials cannot be used");
+                false
+            }
+        }
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {
@@ -191,7 +293,7 @@ impl Cluster {
         accept: &str,
         subject: &Subject,
     ) -> Result<Bytes, Error> {
-        let request = Request::get(path).header(ACCEPT, accept).body(Body::empty());
+        let request = Request::get(path).header(ACCEPT, accept).body(Bytes::new());
         Ok(self.send(verb, request, subject, None).await?.body)
     }
 
@@ -214,44 +316,67 @@ impl Cluster {
         let request = builder
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, content_type)
-            .body(Body::from(body));
+            .body(Bytes::from(body));
         self.send(verb, request, subject, Some(guard)).await
     }
 
-    /// Opens a watch; it holds no permit, because it lasts.
+    /// Opens a watch; it holds no turn, because it lasts.
     pub(crate) async fn watch(
         &self,
         path: &str,
         accept: &str,
         subject: Subject,
     ) -> Result<WatchStream, Error> {
-        let request = Request::get(path)
-            .header(ACCEPT, accept)
-            .header(USER_AGENT, AGENT)
-            .body(Body::empty());
-        let request = request.map_err(|error| Error::Bug(format!("{}: {error}", subject.doing)))?;
-        self.inner.counter.count(Verb::Watch);
-        let response = self
-            .bounded(
-                self.inner.limits.read_timeout,
-                &subject,
-                self.inner.client.send(request),
-            )
-            .await?;
-        if !response.status().is_success() {
-            return Err(self.refusal(&subject, response).await);
+        match self.open_watch(path, accept, &subject).await {
+            (Err(Error::Unauthorized { .. }), number) if self.renew(number).await => {
+                self.open_watch(path, accept, &subject).await.0
+            }
+            (opened, _) => opened,
         }
-        Ok(WatchStream::new(
-            response.into_body(),
-            self.inner.limits.watch_idle_timeout,
-            subject,
-        ))
     }
 
-    async fn send(
+    async fn open_watch(
+        &self,
+        path: &str,
+        accept: &str,
+        subject: &Subject,
+    ) -> (Result<WatchStream, Error>, u64) {
+        let (client, number) = self.client();
+        let opened = async {
+            let request = Request::get(path)
+                .header(ACCEPT, accept)
+                .header(USER_AGENT, AGENT)
+                .body(Body::empty());
+            let request = request.map_err(|error| Error::Bug(format!("{}: {error}", subject.doing)))?;
+            let attempt = self
+                .inner
+                .breaker
+                .attempt()
+                .map_err(|why| self.not_tried(subject, why))?;
+            self.inner.counter.count(Verb::Watch);
+            self.keep_warm();
+            let sent = self
+                .bounded(self.inner.limits.read_timeout, subject, client.send(request))
+                .await;
+            tell(attempt, sent.as_ref().err(), true);
+            let response = sent?;
+            if !response.status().is_success() {
+                return Err(self.refusal(subject, response).await);
+            }
+            Ok(WatchStream::new(
+                response.into_body(),
+                self.inner.limits.watch_idle_timeout,
+                subject.clone(),
+            ))
+        };
+        (opened.await, number)
+    }
+
+    /// Sends one request; once more with newer credentials when the server does not accept these.
+    pub(crate) async fn send(
         &self,
         verb: Verb,
-        request: Result<Request<Body>, http::Error>,
+        request: Result<Request<Bytes>, http::Error>,
         subject: &Subject,
         guard: Option<Guard<'_>>,
     ) -> Result<Sent, Error> {
@@ -259,20 +384,51 @@ impl Cluster {
         request
             .headers_mut()
             .insert(USER_AGENT, http::HeaderValue::from_static(AGENT));
+        let again = self.inner.credentials.is_some().then(|| request.clone());
+        let (client, number) = self.client();
+        let sent = self.exchange(client, verb, request, subject, guard).await;
+        match (again, &sent) {
+            (Some(request), Err(Error::Unauthorized { .. })) if self.renew(number).await => {
+                let (client, _) = self.client();
+                self.exchange(client, verb, request, subject, guard).await
+            }
+            _ => sent,
+        }
+    }
+
+    async fn exchange(
+        &self,
+        client: kube::Client,
+        verb: Verb,
+        request: Request<Bytes>,
+        subject: &Subject,
+        guard: Option<Guard<'_>>,
+    ) -> Result<Sent, Error> {
         let limits = &self.inner.limits;
         let longest = if verb.is_write() {
             limits.write_timeout
         } else {
             limits.read_timeout
         };
-        let waiting = self.bounded(limits.read_timeout, subject, async {
-            self.inner
-                .permits
-                .acquire()
-                .await
-                .map_err(|closed| kube::Error::Service(Box::new(closed)))
-        });
-        let _permit = waiting.await?;
+        self.inner
+            .breaker
+            .peek()
+            .map_err(|why| self.not_tried(subject, why))?;
+        let turn = match timeout(limits.read_timeout, self.inner.pace.turn()).await {
+            Ok(Ok(turn)) => turn,
+            Ok(Err(retry_after)) => {
+                return Err(Error::RateLimited {
+                    doing: subject.doing.clone(),
+                    retry_after,
+                });
+            }
+            Err(_) => return Err(self.timed_out(subject, limits.read_timeout)),
+        };
+        let attempt = self
+            .inner
+            .breaker
+            .attempt()
+            .map_err(|why| self.not_tried(subject, why))?;
         if let Some(guard) = guard {
             // Asked last, so that the answer still holds when the request starts.
             guard.permit(longest).map_err(|why: Stop| Error::Stopped {
@@ -281,8 +437,17 @@ impl Cluster {
             })?;
         }
         self.inner.counter.count(verb);
+        self.keep_warm();
         let exchange = async {
-            let response = self.inner.client.send(request).await?;
+            let response = match client.send(request.clone().map(Body::from)).await {
+                // A server, or what stands before it, may say goodbye on a connection just as a request is sent.
+                Err(error) if unheard::is_unheard(&error) => {
+                    tracing::debug!(doing = subject.doing, %error, "sent once more on a new connection");
+                    self.inner.counter.count(verb);
+                    client.send(request.map(Body::from)).await?
+                }
+                sent => sent?,
+            };
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, limits.answer_max)
                 .collect()
@@ -291,7 +456,16 @@ impl Cluster {
             Ok::<_, kube::Error>((parts, body.to_bytes()))
         };
         let started = Instant::now();
-        let (parts, body) = self.bounded(longest, subject, exchange).await?;
+        let answer = self.bounded(longest, subject, exchange).await;
+        // A write may hang in a webhook; that says nothing of the way to the cluster.
+        tell(attempt, answer.as_ref().err(), !verb.is_write());
+        let (parts, body) = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                turn.settle(Seen::Lost);
+                return Err(error);
+            }
+        };
         tracing::debug!(
             %verb,
             doing = subject.doing,
@@ -300,17 +474,35 @@ impl Cluster {
             "request"
         );
         if parts.status.is_success() {
+            turn.settle(Seen::Answered);
             return Ok(Sent {
                 status: parts.status,
                 body,
             });
         }
-        Err(status::error(
-            subject,
-            parts.status,
-            retry_after(&parts.headers),
-            &body,
-        ))
+        let error = status::error(subject, parts.status, retry_after(&parts.headers), &body);
+        turn.settle(match &error {
+            Error::RateLimited { retry_after, .. } => Seen::Busy(*retry_after),
+            _ => Seen::Answered,
+        });
+        Err(error)
+    }
+
+    fn not_tried(&self, subject: &Subject, why: NotNow) -> Error {
+        Error::NotTried {
+            server: self.inner.server.clone(),
+            doing: subject.doing.clone(),
+            reason: why.reason,
+            retry_in: why.retry_in,
+        }
+    }
+
+    fn timed_out(&self, subject: &Subject, after: Duration) -> Error {
+        Error::Timeout {
+            server: self.inner.server.clone(),
+            doing: subject.doing.clone(),
+            after,
+        }
     }
 
     async fn refusal(&self, subject: &Subject, response: Response<Body>) -> Error {
@@ -340,11 +532,7 @@ impl Cluster {
         match timeout(after, work).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => Err(self.broken(subject, &error)),
-            Err(_) => Err(Error::Timeout {
-                server: self.inner.server.clone(),
-                doing: subject.doing.clone(),
-                after,
-            }),
+            Err(_) => Err(self.timed_out(subject, after)),
         }
     }
 
@@ -373,6 +561,28 @@ impl Cluster {
     }
 }
 
+impl Inner {
+    /// Closes connections that nothing is under way on. What is under way ends as usual.
+    fn close_idle(&self) {
+        let mut link = self.link.write().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(client) = link.transport.client(&self.pool_limits()) {
+            link.client = client;
+        }
+    }
+}
+
+/// Tells the breaker what became of a request. Time that ran out counts when `timeouts` says so.
+fn tell(attempt: Try<'_>, error: Option<&Error>, timeouts: bool) {
+    match error {
+        None => attempt.answered(),
+        Some(Error::Unreachable { reason, .. }) => attempt.failed(reason),
+        Some(Error::Timeout { after, .. }) if timeouts => {
+            attempt.failed(&format!("no answer within {after:?}"))
+        }
+        Some(_) => {}
+    }
+}
+
 /// Without the plugin's output: it may hold a token.
 pub(super) fn credentials_failed() -> Error {
     Error::Credentials {
@@ -383,83 +593,4 @@ pub(super) fn credentials_failed() -> Error {
 
 fn retry_after(headers: &http::HeaderMap) -> Option<u64> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
-}
-
-/// Bounds TCP and TLS together; the TCP connector's own bound leaves out the handshake.
-#[derive(Clone)]
-struct ConnectWithin<C> {
-    connector: C,
-    within: Duration,
-}
-
-impl<C> Service<http::Uri> for ConnectWithin<C>
-where
-    C: Service<http::Uri>,
-    C::Error: Into<BoxError>,
-    C::Future: Send + 'static,
-    C::Response: 'static,
-{
-    type Response = C::Response;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<C::Response, BoxError>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.connector.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, uri: http::Uri) -> Self::Future {
-        let (connecting, within) = (self.connector.call(uri), self.within);
-        Box::pin(async move {
-            match timeout(within, connecting).await {
-                Ok(connected) => connected.map_err(Into::into),
-                Err(_) => Err(format!("no connection within {within:?}").into()),
-            }
-        })
-    }
-}
-
-/// HTTP/1.1 or HTTP/2 as the server prefers, no retries, idle connections reaped.
-fn client(config: &Config, limits: &Limits) -> Result<kube::Client, Error> {
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    http.set_connect_timeout(Some(limits.connect_timeout));
-    let mut https = HttpsConnectorBuilder::new()
-        .with_tls_config(tls::client_config(config)?)
-        .https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into().map_err(|_| Error::Kubeconfig {
-            field: "tls-server-name".to_owned(),
-            reason: "expected a DNS name or IP address".to_owned(),
-        })?;
-        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
-    }
-    let connector = https.enable_all_versions().wrap_connector(http);
-    let connector = ConnectWithin {
-        connector,
-        within: limits.connect_timeout,
-    };
-    let pool: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(limits.idle_timeout)
-        .pool_max_idle_per_host(limits.idle_connections)
-        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
-        .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-        .retry_canceled_requests(false)
-        .build(connector);
-    let unusable = |error: kube::Error| match error {
-        kube::Error::Auth(_) => credentials_failed(),
-        _ => Error::Kubeconfig {
-            field: "(user)".to_owned(),
-            reason: "token, password or impersonation holds characters that no header can carry".to_owned(),
-        },
-    };
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(unusable)?)
-        .layer(config.extra_headers_layer().map_err(unusable)?)
-        .map_err(BoxError::from)
-        .service(pool);
-    Ok(kube::Client::new(service, config.default_namespace.clone()))
 }

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, KubeConfigOptions, Kubeconfig};
 
+use super::transport::Proxy;
 use crate::Error;
 
 /// Whose kubeconfig it is, and so what it may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KubeconfigPolicy {
-    /// Sent by somebody and stored: content only. Programs, plugins, files of this machine, proxies and switched-off
-    /// certificate checks are refused.
+    /// Sent by somebody and stored: content only. Programs, plugins, files of this machine and switched-off certificate
+    /// checks are refused.
     Registered,
     /// The user's own, read by `evenkeel local`: files are allowed, programs only when asked for.
     Own {
@@ -61,6 +62,8 @@ pub(super) async fn read(content: &str, policy: &KubeconfigPolicy) -> Result<Con
             )
         })?;
     check_cluster(cluster, &format!("clusters[{index}].cluster"), policy)?;
+    let proxy = cluster.proxy_url.take().filter(|url| !url.is_empty());
+    let proxy = proxy.map(|url| (format!("clusters[{index}].cluster.proxy-url"), url));
     if let Some(name) = context.user.as_ref().filter(|name| !name.is_empty()) {
         let (index, user) = kubeconfig
             .auth_infos
@@ -76,11 +79,18 @@ pub(super) async fn read(content: &str, policy: &KubeconfigPolicy) -> Result<Con
             })?;
         check_user(user, &format!("users[{index}].user"), policy)?;
     }
+    let proxy = proxy.map(|(field, url)| {
+        let uri = url.parse::<http::Uri>();
+        let uri = uri.map_err(|_| refused(&field, "expected an address like http://host:3128"))?;
+        Proxy::read(&uri).map_err(|reason| refused(&field, reason))?;
+        Ok::<_, Error>(uri)
+    });
+    let proxy = proxy.transpose()?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|error| refused("clusters", describe(&error)))?;
     // Taken from the environment when the file names none; this process' proxy is not the cluster's.
-    config.proxy_url = None;
+    config.proxy_url = proxy;
     config.default_retry = false;
     Ok(config)
 }
@@ -110,9 +120,6 @@ fn check_cluster(cluster: &mut ClusterEntry, field: &str, policy: &KubeconfigPol
             format!("{field}.server"),
             "expected an address like https://host:6443",
         ));
-    }
-    if cluster.proxy_url.as_ref().is_some_and(|proxy| !proxy.is_empty()) {
-        return Err(refused(format!("{field}.proxy-url"), "proxies are not supported"));
     }
     if cluster.insecure_skip_tls_verify == Some(true) && !own {
         let reason =

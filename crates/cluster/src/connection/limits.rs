@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::applyset::record::RECORD_MAX;
+
 /// The bounds of one client. Every call has one of these timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -27,6 +29,9 @@ pub struct Limits {
     pub page_size: usize,
     /// The largest answer that is read, in bytes.
     pub answer_max: usize,
+    /// The most bytes of a component's record, packed and in base64, that one Secret holds; beyond, its objects are kept in
+    /// Secrets of their own.
+    pub record_max: usize,
 }
 
 impl Default for Limits {
@@ -42,6 +47,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(30),
             page_size: 500,
             answer_max: 64 * 1024 * 1024,
+            record_max: RECORD_MAX,
         }
     }
 }
@@ -64,11 +70,13 @@ pub enum Verb {
     Patch,
     /// Delete one object.
     Delete,
+    /// Ask what a change would do, without doing it.
+    DryRun,
 }
 
 impl Verb {
     /// Every verb.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Get,
         Self::List,
         Self::Watch,
@@ -76,6 +84,7 @@ impl Verb {
         Self::Update,
         Self::Patch,
         Self::Delete,
+        Self::DryRun,
     ];
 
     /// Whether it changes the cluster.
@@ -93,6 +102,7 @@ impl Verb {
             Self::Update => "update",
             Self::Patch => "patch",
             Self::Delete => "delete",
+            Self::DryRun => "dry-run",
         }
     }
 }
@@ -172,7 +182,7 @@ mod tests {
         let counts = counter.counts();
         assert_eq!(
             (counts.total(), counts.writes(), counts.of(Verb::List)),
-            (8, 4, 2)
+            (9, 4, 2)
         );
         counter.count(Verb::Patch);
         assert_eq!(counter.counts().since(&counts).total(), 1);

@@ -19,6 +19,18 @@ const MESSAGE_MAX: usize = 1024;
 /// The API server answers 500 when an applied object does not fit its schema; asking again is useless.
 const SCHEMA_FAULT: &str = "failed to create typed patch object";
 
+/// What validation says of a field that may not change, in lower case. The scenario `the_server_agrees_with_every_rule`
+/// compares them with the real server.
+const ABOUT_CHANGE: [&str; 7] = [
+    "immutable",
+    "may not change",
+    "may not be changed",
+    "can't be changed",
+    "cannot be changed",
+    "updates to ",
+    "can not be less than",
+];
+
 /// What a request is about, for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
@@ -116,8 +128,31 @@ pub(super) fn error(subject: &Subject, code: StatusCode, retry_after: Option<u64
                 }
             }
         }
+        StatusCode::UNPROCESSABLE_ENTITY => match immutable_fields(&status.details.causes) {
+            Some(fields) => Error::Immutable {
+                doing,
+                fields,
+                message,
+            },
+            None => Error::Invalid { doing, message },
+        },
         _ => Error::Invalid { doing, message },
     }
+}
+
+/// The fields that the server will not change, when that is all that it finds wrong.
+fn immutable_fields(causes: &[Cause]) -> Option<Vec<String>> {
+    let about_change = |cause: &Cause| {
+        let message = cause.message.to_lowercase();
+        ABOUT_CHANGE.iter().any(|text| message.contains(text))
+    };
+    if causes.is_empty() || !causes.iter().all(about_change) {
+        return None;
+    }
+    let mut fields: Vec<String> = causes.iter().map(|cause| cause.field.clone()).collect();
+    fields.sort();
+    fields.dedup();
+    Some(fields)
 }
 
 fn field_conflicts(causes: &[Cause]) -> Vec<FieldConflict> {

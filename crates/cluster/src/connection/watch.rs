@@ -23,8 +23,8 @@ pub(crate) enum WatchEvent {
     Applied(Box<RawValue>),
     /// An object is gone; its last state.
     Deleted(Box<RawValue>),
-    /// Nothing else changed so far; shows that the watch lives.
-    Bookmark,
+    /// Nothing else changed up to the version of this object, which holds nothing else; shows that the watch lives.
+    Bookmark(Box<RawValue>),
 }
 
 /// An open watch.
@@ -112,7 +112,7 @@ impl WatchStream {
         match line.r#type.as_str() {
             "ADDED" | "MODIFIED" => Ok(WatchEvent::Applied(line.object)),
             "DELETED" => Ok(WatchEvent::Deleted(line.object)),
-            "BOOKMARK" => Ok(WatchEvent::Bookmark),
+            "BOOKMARK" => Ok(WatchEvent::Bookmark(line.object)),
             "ERROR" => {
                 let body = line.object.get().as_bytes();
                 let code = serde_json::from_slice::<Code>(body)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_core::{ObjectChange, ObjectRef, PlanAction, SkippedObject};
 use tokio::time::Instant;
 
-use super::{DeleteOptions, Deletion};
+use super::{Deletion, Going};
 use crate::applyset::Owner;
 use crate::applyset::labels::{CLUSTER_PARENT, SYSTEM_NAMESPACE, applyset_id};
 use crate::applyset::parent::Parent;
@@ -14,7 +14,7 @@ use crate::applyset::record::SharedRecord;
 use crate::guard::Attempt;
 use crate::objects::namespaces;
 use crate::plan::{Removal, namespace_ref};
-use crate::progress::{Event, Observer};
+use crate::progress::Event;
 use crate::target::ComponentTarget;
 use crate::{Cluster, Error, order};
 
@@ -23,21 +23,22 @@ impl ComponentTarget {
     pub(super) async fn release_shared(
         &self,
         shared: Option<Parent<SharedRecord>>,
-        options: &DeleteOptions,
-        attempt: &Attempt,
-        deadline: Instant,
-        observer: &Observer,
+        going: &Going<'_>,
         deletion: &mut Deletion,
     ) -> Result<(), Error> {
+        let Going {
+            attempt,
+            options,
+            deadline,
+            observer,
+            ..
+        } = going;
         let Some(parent) = shared else {
             return Ok(());
         };
         let mut gone: BTreeSet<ObjectRef> = BTreeSet::new();
         if options.all {
-            gone.extend(
-                self.delete_definitions(&parent.record, attempt, options, deadline, observer, deletion)
-                    .await?,
-            );
+            gone.extend(self.delete_definitions(&parent.record, going, deletion).await?);
         }
         if options.namespaces {
             for shared in parent.record.left_over_namespaces(self.name()) {
@@ -45,7 +46,7 @@ impl ComponentTarget {
                 let uid = &shared.recorded.uid;
                 let kept = self
                     .cluster()
-                    .delete_namespace_if_empty(&object, uid, deadline, &*attempt.guard)
+                    .delete_namespace_if_empty(&object, uid, *deadline, &*attempt.guard)
                     .await?;
                 match kept {
                     Some(reason) => deletion.kept.push(SkippedObject { object, reason }),
@@ -86,10 +87,7 @@ impl ComponentTarget {
     async fn delete_definitions(
         &self,
         record: &SharedRecord,
-        attempt: &Attempt,
-        options: &DeleteOptions,
-        deadline: Instant,
-        observer: &Observer,
+        going: &Going<'_>,
         deletion: &mut Deletion,
     ) -> Result<Vec<ObjectRef>, Error> {
         let mut batch = Vec::new();
@@ -108,7 +106,7 @@ impl ComponentTarget {
             };
             let object = shared.recorded.object();
             match self.cluster().get_live(&resource, &object).await? {
-                Some(live) if only_ours && live.uid == shared.recorded.uid && !live.is_kept() => {
+                Some(live) if only_ours && live.uid == shared.recorded.uid && live.stays().is_none() => {
                     batch.push(Removal {
                         object,
                         resource,
@@ -118,8 +116,7 @@ impl ComponentTarget {
                 _ => {}
             }
         }
-        self.delete_phase(&batch, attempt, options, deadline, observer, deletion)
-            .await?;
+        self.delete_phase(&batch, going, deletion).await?;
         Ok(batch.into_iter().map(|removal| removal.object).collect())
     }
 
@@ -191,6 +188,7 @@ impl Cluster {
         if !parents.components.is_empty() {
             return Ok(());
         }
+        self.remove_shards(parents.stray, &*attempt.guard).await;
         if let Some(shared) = &parents.shared {
             // Namespaces that were not empty when their component went may be by now.
             for left in shared

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use evenkeel_core::GroupVersionKind;
 use serde_json::{Map, Value};
 
-use super::{ManifestObject, Parsed};
+use super::{ManifestObject, Parsed, repeats};
 use crate::error::ManifestProblem;
 
 /// Metadata that only the server writes.
@@ -21,7 +21,7 @@ const SERVER_METADATA: [&str; 8] = [
 ];
 
 /// Checks one document and cleans it, or says everything that is wrong with it.
-pub(super) fn check(document: ManifestObject) -> Result<Parsed, Vec<ManifestProblem>> {
+pub(crate) fn check(document: ManifestObject) -> Result<Parsed, Vec<ManifestProblem>> {
     let ManifestObject { object, source } = document;
     let Value::Object(mut body) = object else {
         let message = format!("expected an object, found {}", kind_of(&object));
@@ -89,6 +89,7 @@ pub(super) fn check(document: ManifestObject) -> Result<Parsed, Vec<ManifestProb
         check_secret(&mut body, &mut problem);
     }
     remove_empty_ca_bundles(&mut body);
+    repeats::remove(&mut body);
     match (kind, api_version, name) {
         (Some(kind), Some(api_version), Some(name)) if problems.is_empty() => {
             let kind = GroupVersionKind::from_api_version(&api_version, kind);

@@ -59,6 +59,7 @@ pub(crate) fn recorded(
         name: object.name.clone(),
         uid: live.uid.clone(),
         content: content.cloned(),
+        fixed: None,
         owned: live.owned(),
         resource_version: live.resource_version.clone(),
         kept,

@@ -1,8 +1,11 @@
 //! Custom resources: by the conditions that kstatus agreed on with their authors.
 
-use super::{Object, Patience, Readiness};
+use super::{Object, Patience, Readiness, Surroundings};
 
-pub(super) fn resource(object: &Object<'_>, patience: Patience) -> Readiness {
+pub(super) fn resource(object: &Object<'_>, surroundings: &Surroundings) -> Readiness {
+    if surroundings.reports_generation && object.number("/status/observedGeneration").is_none() {
+        return Readiness::InProgress("its controller has not seen it yet".to_owned());
+    }
     let generation = object.number("/metadata/generation");
     let current = |observed: Option<i64>| match (generation, observed) {
         (Some(generation), Some(observed)) => observed >= generation,
@@ -27,7 +30,7 @@ pub(super) fn resource(object: &Object<'_>, patience: Patience) -> Readiness {
         }
         Some(ready) if ready.is("True") => Readiness::Ready,
         Some(ready) => Readiness::InProgress(ready.explain()),
-        None if says_nothing(object) && patience == Patience::Fresh => {
+        None if says_nothing(object) && surroundings.patience == Patience::Fresh => {
             Readiness::InProgress("its controller has written no status yet".to_owned())
         }
         None => Readiness::Ready,

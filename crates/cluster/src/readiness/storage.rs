@@ -1,6 +1,8 @@
 //! Services, volumes, namespaces and what extends the API.
 
-use super::{Object, Readiness};
+use evenkeel_core::GroupKind;
+
+use super::{Object, Readiness, Surroundings};
 
 pub(super) fn service(object: &Object<'_>) -> Readiness {
     if object.text("/spec/type") != Some("LoadBalancer") || !object.list("/spec/externalIPs").is_empty() {
@@ -27,6 +29,18 @@ pub(super) fn claim(object: &Object<'_>) -> Readiness {
         Some("Lost") => Readiness::Failed("its volume is lost".to_owned()),
         phase => Readiness::InProgress(format!("it is {}, not bound", phase.unwrap_or("Pending"))),
     }
+}
+
+/// Whether a claim is bound only once a pod uses it, and none does yet: then nothing is wrong with it.
+pub(super) fn waits_for_consumer(object: &Object<'_>, kind: &GroupKind, surroundings: &Surroundings) -> bool {
+    kind.group.is_empty()
+        && kind.kind == "PersistentVolumeClaim"
+        && matches!(object.text("/status/phase"), None | Some("Pending"))
+        // The scheduler notes the node of a pod that uses it.
+        && object.annotation("volume.kubernetes.io/selected-node").is_none()
+        && object
+            .text("/spec/storageClassName")
+            .is_some_and(|class| surroundings.late_binding.contains(class))
 }
 
 pub(super) fn namespace(object: &Object<'_>) -> Readiness {

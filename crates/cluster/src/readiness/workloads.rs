@@ -42,9 +42,15 @@ pub(super) fn deployment(object: &Object<'_>) -> Readiness {
         .as_ref()
         .filter(|_| !matches!(reason, Some("NewReplicaSetAvailable" | "DeploymentPaused") | None))
         .map(|condition| Readiness::InProgress(condition.explain()));
+    // A quota or a webhook that refuses pods shows here long before the deadline.
+    let refused = object
+        .condition("ReplicaFailure")
+        .filter(|condition| condition.is("True"))
+        .map(|condition| Readiness::InProgress(condition.explain()));
     first([
         unseen(object),
         exceeded,
+        refused,
         behind("Updated", updated, wanted),
         surplus(object.count("/status/replicas"), updated),
         behind("Available", object.count("/status/availableReplicas"), wanted),
@@ -138,6 +144,10 @@ pub(super) fn job(object: &Object<'_>) -> Readiness {
     Readiness::InProgress(format!(
         "Job in progress: {succeeded} succeeded, {active} active, {failed} failed"
     ))
+}
+
+pub(super) fn disruption_budget(object: &Object<'_>) -> Readiness {
+    first([unseen(object)])
 }
 
 pub(super) fn pod(object: &Object<'_>) -> Readiness {

@@ -138,7 +138,7 @@ async fn list_and_watch(
                     *known = live;
                 }
             }
-            WatchEvent::Bookmark => {}
+            WatchEvent::Bookmark(_) => {}
         }
     }
     Ok(())

@@ -20,6 +20,8 @@ pub(crate) struct Component<'a> {
     pub(crate) namespace: String,
     pub(crate) force_namespace: bool,
     pub(crate) options: PlanOptions,
+    /// Whether somebody has agreed to whatever is deleted.
+    pub(crate) agreed: bool,
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
     fence: AtomicU64,
 }
@@ -69,6 +71,7 @@ impl<'a> Component<'a> {
             namespace: name,
             force_namespace: false,
             options: PlanOptions::default(),
+            agreed: false,
             events: Arc::default(),
             fence: AtomicU64::new(1),
         }
@@ -79,6 +82,11 @@ impl<'a> Component<'a> {
             fence: Fence(self.fence.fetch_add(1, Ordering::Relaxed)),
             guard: Arc::new(Unguarded),
         }
+    }
+
+    /// The next attempt takes this number.
+    pub(crate) fn set_fence(&self, fence: u64) {
+        self.fence.store(fence, Ordering::Relaxed);
     }
 
     pub(crate) fn observer(&self) -> Observer {
@@ -99,7 +107,11 @@ impl<'a> Component<'a> {
     }
 
     pub(crate) async fn session(&self, documents: &[ManifestObject]) -> Result<Session, Error> {
-        Ok(self.plan(documents).await?.begin(self.attempt(), self.observer()))
+        let mut plan = self.plan(documents).await?;
+        if self.agreed {
+            plan.agree();
+        }
+        Ok(plan.begin(self.attempt(), self.observer()))
     }
 
     /// A digest of the documents, as a pipeline computes one of chart and values.
@@ -159,6 +171,7 @@ impl<'a> Component<'a> {
         let expected = Expected {
             component: self.target.name().clone(),
             inputs: Some(self.inputs(documents).digest),
+            readiness: self.options.readiness.clone(),
         };
         let mut check = self.env.cluster.check(&owner(), &[expected]).await.unwrap();
         check.components.remove(self.target.name()).unwrap()

@@ -1,4 +1,7 @@
-//! Clusters that do not answer, or not as they should.
+//! K5: the connection to a cluster is our own: clusters that do not answer, or not as they should, are behind a proxy, or
+//! change their credentials.
+
+mod traffic;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +38,7 @@ async fn cluster(kubeconfig: &Sensitive<String>, limits: Limits) -> Cluster {
 fn real(env: &Env) -> &'static TestCluster {
     match env.ground {
         Ground::Real(real) => real,
-        Ground::Simulated { .. } => panic!("a real cluster is needed"),
+        _ => panic!("a real cluster is needed"),
     }
 }
 
@@ -196,6 +199,8 @@ async fn discovery_is_read_once_in_two_requests() {
     assert!(env.cluster.kubernetes_version().await.unwrap().starts_with("v1."));
 }
 
+/// DEL-04 and DEL-06: that an API does not answer says nothing of its objects, and stops nobody else.
+///
 /// On a cluster of its own: what it breaks would be in everybody's way.
 #[tokio::test]
 async fn a_broken_api_stops_only_its_own_kinds_and_a_cluster_is_left_clean() {
@@ -246,8 +251,29 @@ async fn a_broken_api_stops_only_its_own_kinds_and_a_cluster_is_left_clean() {
     );
     env.must(&component.namespace_path()).await;
 
+    // A namespace that somebody deletes meanwhile cannot go; why is told, in the time that was given.
+    let blocked = Component::named(&env, "blocked");
+    blocked.run(&[config_map("b", "k", "1")]).await.unwrap();
+    env.remove(&blocked.namespace_path()).await;
+    env.until("the namespace to be stuck", &blocked.namespace_path(), |live| {
+        live["status"]["conditions"].as_array().is_some_and(|conditions| {
+            conditions.iter().any(|condition| {
+                condition["type"] == "NamespaceDeletionDiscoveryFailure" && condition["status"] == "True"
+            })
+        })
+    })
+    .await;
+    let options = evenkeel_cluster::DeleteOptions {
+        timeout: Duration::from_secs(3),
+        ..Default::default()
+    };
+    let error = blocked.delete_with(options).await.unwrap_err();
+    assert!(matches!(error, Error::Stuck(_)), "{error}");
+    assert!(error.to_string().contains("broken.example"), "{error}");
+
     env.remove("/apis/apiregistration.k8s.io/v1/apiservices/v1.broken.example")
         .await;
+    assert!(blocked.delete().await.unwrap().complete);
     evenkeel_testkit::eventually("discovery to forget it", async || {
         let discovery = connect(kubeconfig_of(&env)).await.discovery().await.unwrap();
         if discovery.all_unavailable().next().is_none() {
@@ -302,6 +328,7 @@ fn base64(bytes: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
+/// KUB-04: as kubectl, with text around it and Windows line ends, and with the name to verify.
 #[tokio::test]
 async fn a_server_certificate_may_be_given_as_its_own_ca() {
     let names = vec!["127.0.0.1".to_owned(), "api.example".to_owned()];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_cluster::{Cluster, ConnectOptions, KubeconfigPolicy, Limits, Owner};
 use evenkeel_core::{Clock, ClusterName, Sensitive};
 use evenkeel_simulator::Simulator;
-use evenkeel_testkit::TestCluster;
+use evenkeel_testkit::{FaultProxy, TestCluster};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::client::Body;
@@ -36,6 +36,11 @@ pub(crate) enum Ground {
         /// Serves until it is dropped.
         _simulator: Simulator,
     },
+    /// A simulated cluster that another environment keeps.
+    Borrowed {
+        /// How it is reached.
+        kubeconfig: String,
+    },
 }
 
 /// What becomes of a pod, by the name of the script in each kind of cluster.
@@ -47,6 +52,8 @@ pub(crate) enum Script {
     Pending,
     /// Its image cannot be had.
     ImageError,
+    /// It ends with an error again and again.
+    CrashLoop,
 }
 
 /// One scenario's cluster.
@@ -88,6 +95,18 @@ impl Env {
         Self::on(evenkeel_testkit::cluster("alone"), scenario).await
     }
 
+    /// A real cluster that others use, too, but not at the same time.
+    pub(crate) async fn real_by_turns(scenario: &str) -> (Self, tokio::sync::MutexGuard<'static, ()>) {
+        static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        let turn = TURN.lock().await;
+        let env = Self::on(evenkeel_testkit::cluster("watched"), scenario).await;
+        // Records that other scenarios have left would be told as strangers.
+        let records = "/api/v1/namespaces/evenkeel-system/secrets?labelSelector=evenkeel.dev/fleet";
+        let (status, answer) = env.send("DELETE", records, "application/json", None).await;
+        assert!(matches!(status, 200 | 404), "{answer}");
+        (env, turn)
+    }
+
     async fn on(real: &'static TestCluster, scenario: &str) -> Self {
         Self {
             cluster: connect(real.kubeconfig()).await,
@@ -116,6 +135,55 @@ impl Env {
         }
     }
 
+    /// The kubeconfig of this cluster.
+    pub(crate) fn kubeconfig(&self) -> String {
+        match &self.ground {
+            Ground::Real(real) => real.kubeconfig().to_owned(),
+            Ground::Simulated { folder, .. } => {
+                std::fs::read_to_string(folder.path().join("kubeconfig")).unwrap()
+            }
+            Ground::Borrowed { kubeconfig } => kubeconfig.clone(),
+        }
+    }
+
+    /// The same cluster with a new client, which remembers nothing and has other bounds.
+    pub(crate) async fn again(&self, limits: Limits) -> Self {
+        let options = ConnectOptions { limits, ..options() };
+        let cluster = Cluster::connect(&Sensitive::new(self.kubeconfig()), options).await;
+        self.with(cluster.unwrap(), self.name.clone())
+    }
+
+    /// The same cluster behind a proxy that can make requests go wrong.
+    pub(crate) async fn behind(&self, limits: Limits) -> (Self, FaultProxy) {
+        let proxy = FaultProxy::start(self.others.clone()).await;
+        let options = ConnectOptions {
+            limits,
+            policy: KubeconfigPolicy::Own {
+                allow_exec: false,
+                base: std::env::temp_dir(),
+            },
+            ..options()
+        };
+        let cluster = Cluster::connect(&Sensitive::new(proxy.kubeconfig()), options).await;
+        (self.with(cluster.unwrap(), self.name.clone()), proxy)
+    }
+
+    /// The same cluster as another client sees it.
+    pub(crate) fn with(&self, cluster: Cluster, name: String) -> Self {
+        let ground = match &self.ground {
+            Ground::Real(real) => Ground::Real(real),
+            Ground::Simulated { .. } | Ground::Borrowed { .. } => Ground::Borrowed {
+                kubeconfig: self.kubeconfig(),
+            },
+        };
+        Self {
+            cluster,
+            name,
+            others: self.others.clone(),
+            ground,
+        }
+    }
+
     pub(crate) fn is_real(&self) -> bool {
         matches!(self.ground, Ground::Real(_))
     }
@@ -129,6 +197,20 @@ impl Env {
                 command.env("KUBECONFIG", folder.path().join("kubeconfig"));
                 command
             }
+            Ground::Borrowed { .. } => panic!("kubectl is for whoever keeps the cluster"),
+        }
+    }
+
+    /// The real Helm, speaking to this cluster.
+    pub(crate) fn helm(&self) -> Command {
+        match &self.ground {
+            Ground::Real(real) => real.helm(),
+            Ground::Simulated { folder, .. } => {
+                let mut command = Command::new(evenkeel_testkit::realparts::helm().unwrap());
+                command.env("KUBECONFIG", folder.path().join("kubeconfig"));
+                command
+            }
+            Ground::Borrowed { .. } => panic!("helm is for whoever keeps the cluster"),
         }
     }
 
@@ -138,10 +220,11 @@ impl Env {
             Script::Fail => ("fail", "fail"),
             Script::Pending => ("pending", "stuck"),
             Script::ImageError => ("image-error", "pull"),
+            Script::CrashLoop => ("crash-loop", "fail"),
         };
         match self.ground {
             Ground::Real(_) => json!({evenkeel_testkit::POD_SCRIPT_ANNOTATION: real}),
-            Ground::Simulated { .. } => json!({evenkeel_simulator::BEHAVIOUR_ANNOTATION: simulated}),
+            _ => json!({evenkeel_simulator::BEHAVIOUR_ANNOTATION: simulated}),
         }
     }
 
@@ -154,7 +237,7 @@ impl Env {
                     json!({"metadata": {"annotations": {evenkeel_testkit::POD_SCRIPT_ANNOTATION: script}}});
                 self.change(pod, &patch).await;
             }
-            Ground::Simulated { .. } => {
+            _ => {
                 let mut live = self.must(pod).await;
                 for condition in live["status"]["conditions"].as_array_mut().unwrap() {
                     if condition["type"] == "Ready" || condition["type"] == "ContainersReady" {

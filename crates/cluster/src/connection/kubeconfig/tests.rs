@@ -31,7 +31,8 @@ async fn a_registered_kubeconfig_holds_content_only() {
             "",
             "clusters[1].cluster.insecure-skip-tls-verify",
         ),
-        ("proxy-url: 'http://p'", "", "clusters[1].cluster.proxy-url"),
+        ("proxy-url: 'https://p'", "", "clusters[1].cluster.proxy-url"),
+        ("proxy-url: 'a b'", "", "clusters[1].cluster.proxy-url"),
         (
             "certificate-authority-data: '%%'",
             "",

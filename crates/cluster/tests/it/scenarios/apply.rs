@@ -1,4 +1,4 @@
-//! Installing, updating, and doing nothing.
+//! Installing, updating, and doing nothing; the namespace that is given wins and is made first (K28).
 
 use evenkeel_cluster::{Difference, Error, Event, Verb, Verdict, WaitOptions};
 use evenkeel_core::PlanAction;
@@ -179,6 +179,7 @@ pub(crate) async fn applies_only_what_changed(env: &Env) {
     );
 }
 
+/// ORD-01: a definition and the first resource of its kind in one manifest, in the worst order.
 pub(crate) async fn takes_a_crd_and_its_resource(env: &Env) {
     let group = format!("{}.ex.io", crate::env::short(&env.name));
     let component = Component::new(env);
@@ -217,6 +218,7 @@ pub(crate) async fn takes_a_crd_and_its_resource(env: &Env) {
     assert!(matches!(component.check(&documents).await, Verdict::Unchanged));
 }
 
+/// ORD-03: the scope of a kind decides where its objects are, also of one that the same manifest defines.
 pub(crate) async fn places_objects(env: &Env) {
     let group = format!("{}.ex.io", crate::env::short(&env.name));
     let other = env.namespace("other").await;
@@ -252,7 +254,7 @@ pub(crate) async fn places_objects(env: &Env) {
     env.must(&forced.path("configmaps", "explicit")).await;
 }
 
-/// The key of a Service's port is port and protocol, not its name.
+/// APL-02: the key of a Service's port is port and protocol, not its name.
 pub(crate) async fn keeps_named_ports_apart(env: &Env) {
     let component = Component::new(env);
     let ports = |ports: serde_json::Value| {
@@ -361,6 +363,7 @@ pub(crate) async fn progress_is_not_lost(env: &Env) {
     assert_eq!(pass.done(), ["delete Secret/b"]);
 }
 
+/// APL-10: replicas that an autoscaler sets are not ours.
 pub(crate) async fn replicas_belong_to_the_autoscaler(env: &Env) {
     let component = Component::new(env);
     let documents = [deployment("web", 2), autoscaler("web")];
@@ -424,6 +427,7 @@ pub(crate) async fn scale(env: &Env, component: &Component<'_>, replicas: u32) {
     env.change(&path, &json!({"spec": {"replicas": replicas}})).await;
 }
 
+/// DEL-09: a namespace that is being deleted is no lack of rights; it is waited for and made again.
 pub(crate) async fn a_terminating_namespace_is_waited_for(env: &Env) {
     let component = Component::new(env);
     component.make_namespace().await;
@@ -475,4 +479,99 @@ pub(crate) async fn a_terminating_namespace_is_waited_for(env: &Env) {
         &json!({"metadata": {"finalizers": null}}),
     )
     .await;
+}
+
+/// A definition gains a version and objects of both versions are applied; a version that objects are stored in cannot go,
+/// and then nothing else is applied.
+pub(crate) async fn a_definition_is_upgraded_with_its_stored_versions(env: &Env) {
+    let group = format!("{}.ex.io", crate::env::short(&env.name));
+    let component = Component::new(env);
+    let first = [definition(&group, "Namespaced", false), widget(&group, "w", 1)];
+    component.run(&first).await.unwrap();
+    let mut both = definition(&group, "Namespaced", false);
+    // The server converts between versions what it merges, so each must know the fields of the other.
+    let old = &mut both.object["spec"]["versions"][0];
+    old["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["colour"] =
+        json!({"type": "string"});
+    let mut newer = old.clone();
+    newer["name"] = json!("v2");
+    both.object["spec"]["versions"][0]["storage"] = json!(false);
+    both.object["spec"]["versions"]
+        .as_array_mut()
+        .unwrap()
+        .push(newer);
+    let mut coloured = widget(&group, "w", 2);
+    coloured.object["apiVersion"] = json!(format!("{group}/v2"));
+    coloured.object["spec"]["colour"] = json!("red");
+    let second = [both.clone(), coloured.clone()];
+    let mut done = component.run(&second).await.unwrap().done();
+    done.sort();
+    assert_eq!(
+        done,
+        [
+            format!("update CustomResourceDefinition/widgets.{group}"),
+            "update Widget/w".to_owned()
+        ]
+    );
+    let path = format!("/apis/{group}/v2/namespaces/{}/widgets/w", component.namespace);
+    assert_eq!(env.must(&path).await["spec"], json!({"size": 2, "colour": "red"}));
+    assert!(component.run(&second).await.unwrap().changes.is_empty());
+
+    let mut without = both.clone();
+    without.object["spec"]["versions"]
+        .as_array_mut()
+        .unwrap()
+        .remove(0);
+    let mut bigger = coloured.clone();
+    bigger.object["spec"]["size"] = json!(3);
+    let error = component
+        .run(&[without, bigger, config_map("later", "k", "1")])
+        .await
+        .unwrap_err();
+    let told = error.to_string();
+    assert!(
+        told.contains("storedVersions") && told.contains("CustomResourceDefinition"),
+        "{told}"
+    );
+    assert_eq!(env.must(&path).await["spec"]["size"], 2);
+    assert!(env.get(&component.path("configmaps", "later")).await.is_none());
+}
+
+/// A webhook that cannot be called just after its installation is waited for, within the same pass.
+pub(crate) async fn a_webhook_that_is_not_up_yet_is_waited_for(env: &Env) {
+    let component = Component::new(env);
+    component.make_namespace().await;
+    let name = format!("{}.ex.io", component.namespace);
+    let hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    env.make(
+        hooks,
+        &json!({"metadata": {"name": name}, "webhooks": [{
+            "name": name, "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": component.namespace}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+            "clientConfig": {"url": "https://127.0.0.1:9/nobody"}}]}),
+    )
+    .await;
+    // The server takes a moment to call it.
+    let probe = json!({"metadata": {"name": "probe"}});
+    evenkeel_testkit::eventually("the webhook to be called", async || {
+        let path = format!("{}?dryRun=All", component.collection("configmaps"));
+        let (status, answer) = env.send("POST", &path, "application/json", Some(&probe)).await;
+        if status == 500 { Ok(()) } else { Err(answer) }
+    })
+    .await;
+    let documents = [config_map("a", "k", "1")];
+    let up = async {
+        evenkeel_testkit::eventually("the first tries to fail", async || {
+            if env.cluster.requests().of(Verb::Patch) >= 2 {
+                Ok(())
+            } else {
+                Err("not yet")
+            }
+        })
+        .await;
+        env.remove(&format!("{hooks}/{name}")).await;
+    };
+    let (pass, ()) = tokio::join!(component.run(&documents), up);
+    assert_eq!(pass.unwrap().done(), ["create ConfigMap/a"]);
 }

@@ -1,4 +1,5 @@
-//! Components and their namespaces going away.
+//! Components and their namespaces going away: a deletion that waits leaves nothing (K10), a namespace goes only when it is
+//! empty (K23).
 
 use std::time::Duration;
 
@@ -176,6 +177,7 @@ pub(crate) async fn an_older_namespace_stays(env: &Env) {
     env.must(&component.namespace_path()).await;
 }
 
+/// DEL-07: a namespace that two components live in stays as long as one of them does.
 pub(crate) async fn a_shared_namespace_outlives_one_component(env: &Env) {
     let a = Component::named(env, "a");
     let mut b = Component::named(env, "b");
@@ -238,4 +240,140 @@ pub(crate) async fn the_cluster_is_left_clean(env: &Env) {
         Err(Error::OtherOwner { .. })
     ));
     component.delete().await.unwrap();
+}
+
+/// K10: a deletion that does not wait returns while objects are still going, and a later one finishes the work.
+pub(crate) async fn a_deletion_need_not_wait(env: &Env) {
+    let component = Component::new(env);
+    component
+        .run(&[config_map("held", "k", "1"), config_map("free", "k", "1")])
+        .await
+        .unwrap();
+    let held = component.path("configmaps", "held");
+    env.change(&held, &json!({"metadata": {"finalizers": ["ex.io/hold"]}}))
+        .await;
+    let options = DeleteOptions {
+        blocking: false,
+        ..DeleteOptions::default()
+    };
+    let deletion = component.delete_with(options).await.unwrap();
+    assert!(!deletion.complete);
+    let live = env.must(&held).await;
+    assert!(live["metadata"]["deletionTimestamp"].is_string(), "{live}");
+    env.must(&component.parent_path()).await;
+    env.must(&component.namespace_path()).await;
+    env.change(&held, &json!({"metadata": {"finalizers": null}}))
+        .await;
+    env.until_gone(&held).await;
+    let deletion = component.delete().await.unwrap();
+    assert!(deletion.complete);
+    assert!(env.get(&component.namespace_path()).await.is_none());
+    assert!(env.get(&component.parent_path()).await.is_none());
+}
+
+/// Its parent was removed by hand: what carries its label is found over all kinds, and goes.
+pub(crate) async fn a_component_without_its_parent_is_found(env: &Env) {
+    let group = format!("{}.ex.io", short(&env.name));
+    let component = Component::new(env);
+    let documents = [
+        deployment("web", 1),
+        config_map("a", "k", "1"),
+        definition(&group, "Cluster", false),
+        widget(&group, "w", 1),
+    ];
+    component.run(&documents).await.unwrap();
+    // A copy of our label is no object of ours here, either.
+    let mut copy = config_map("copy", "k", "1").object;
+    copy["metadata"]["labels"] = json!({"applyset.kubernetes.io/part-of": component.target.applyset_id()});
+    env.make(&component.collection("configmaps"), &copy).await;
+    env.remove(&component.parent_path()).await;
+    let plan = component
+        .target
+        .plan_deletion(&DeleteOptions::default())
+        .await
+        .unwrap();
+    // Three objects and the namespace.
+    assert_eq!(plan.count(PlanAction::Delete), 4, "{plan:?}");
+    let deletion = component.delete().await.unwrap();
+    assert!(deletion.complete);
+    let mut gone: Vec<&str> = deletion
+        .changes
+        .iter()
+        .map(|change| change.object.kind.as_str())
+        .collect();
+    gone.sort_unstable();
+    assert_eq!(gone, ["ConfigMap", "Deployment", "Widget"]);
+    for path in [
+        component.path("deployments", "web"),
+        component.path("configmaps", "a"),
+        format!("/apis/{group}/v1/widgets/w"),
+        component.parent_path(),
+    ] {
+        assert!(env.get(&path).await.is_none(), "{path}");
+    }
+    env.must(&component.path("configmaps", "copy")).await;
+    // Deleted anew, nothing is found and nothing made.
+    let before = env.cluster.requests();
+    assert!(component.delete().await.unwrap().complete);
+    if !env.is_real() {
+        assert_eq!(env.cluster.requests().since(&before).writes(), 0);
+    }
+    // The same when it is only let go.
+    component.run(&documents[1..2]).await.unwrap();
+    env.remove(&component.parent_path()).await;
+    let attempt = component.attempt();
+    let let_go = component
+        .target
+        .orphan(&attempt, &component.observer())
+        .await
+        .unwrap();
+    assert!(let_go.complete);
+    let live = env.must(&component.path("configmaps", "a")).await;
+    let labels = live["metadata"].get("labels").cloned().unwrap_or_default();
+    assert!(labels.get("applyset.kubernetes.io/part-of").is_none(), "{live}");
+    assert!(env.get(&component.parent_path()).await.is_none());
+}
+
+/// Whoever would remove the finalizer of a custom resource may have gone with the component. Other kinds never lose one.
+pub(crate) async fn finalizers_of_own_kinds_go_by_policy(env: &Env) {
+    let group = format!("{}.ex.io", short(&env.name));
+    let component = Component::new(env);
+    let documents = [
+        definition(&group, "Namespaced", false),
+        widget(&group, "w", 1),
+        config_map("held", "k", "1"),
+    ];
+    component.run(&documents).await.unwrap();
+    let widget_path = format!("/apis/{group}/v1/namespaces/{}/widgets/w", component.namespace);
+    let map_path = component.path("configmaps", "held");
+    for path in [&widget_path, &map_path] {
+        env.change(path, &json!({"metadata": {"finalizers": ["ex.io/hold"]}}))
+            .await;
+    }
+    let options = DeleteOptions {
+        timeout: Duration::from_secs(4),
+        ..DeleteOptions::default()
+    };
+    let error = component.delete_with(options).await.unwrap_err();
+    assert!(error.to_string().contains("Widget"), "{error}");
+    env.must(&widget_path).await;
+    let options = DeleteOptions {
+        strip_finalizers: true,
+        ..options
+    };
+    let error = component.delete_with(options).await.unwrap_err();
+    let Error::Stuck(stuck) = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(stuck.len(), 1, "{error}");
+    assert_eq!(stuck[0].object.kind, "ConfigMap", "{error}");
+    assert!(env.get(&widget_path).await.is_none());
+    let told = component.events.lock().unwrap().iter().any(
+        |event| matches!(event, Event::Waiting(text) if text.contains("Widget") && text.contains("ex.io/hold")),
+    );
+    assert!(told, "what was taken off is told");
+    env.change(&map_path, &json!({"metadata": {"finalizers": null}}))
+        .await;
+    env.until_gone(&map_path).await;
+    assert!(component.delete().await.unwrap().complete);
 }

@@ -102,6 +102,7 @@ pub(crate) async fn our_label_is_put_back(env: &Env) {
     assert_eq!(label, component.target.applyset_id());
 }
 
+/// DRF-04: what somebody deleted is made again, though nothing else changed.
 pub(crate) async fn a_deleted_object_is_made_again(env: &Env) {
     let component = Component::new(env);
     let documents = [deployment("web", 1), config_map("a", "k", "1")];
@@ -225,6 +226,7 @@ pub(crate) async fn a_check_sees_all_of_it(env: &Env) {
     let expected = [&a, &b, &c].map(|component| evenkeel_cluster::Expected {
         component: component.target.name().clone(),
         inputs: Some(component.inputs(&documents).digest),
+        readiness: Default::default(),
     });
     let before = env.cluster.requests();
     let check = env.cluster.check(&crate::env::owner(), &expected).await.unwrap();

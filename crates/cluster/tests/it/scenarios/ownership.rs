@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use evenkeel_cluster::{Attempt, Error, ErrorClass, Owner, Stop, Unguarded, unobserved};
-use evenkeel_core::{ClusterName, Fence, ObjectRef, PlanAction};
+use evenkeel_cluster::{Attempt, Error, ErrorClass, Event, ON_CONFLICT, Owner, Stop, Unguarded, unobserved};
+use evenkeel_core::{ClusterName, Fence, PlanAction};
 use serde_json::json;
 
 use crate::component::{Component, planned};
@@ -92,50 +92,6 @@ pub(crate) async fn adopting_takes_it_over(env: &Env) {
             .changes
             .is_empty()
     );
-}
-
-pub(crate) async fn an_object_moves_between_components(env: &Env) {
-    for losing_first in [true, false] {
-        let suffix = if losing_first { "first" } else { "last" };
-        let mut a = Component::named(env, &format!("a-{suffix}"));
-        let mut b = Component::named(env, &format!("b-{suffix}"));
-        b.namespace = a.namespace.clone();
-        a.run(&[config_map("c1", "k", "1"), config_map("c2", "k", "1")])
-            .await
-            .unwrap();
-        b.run(&[config_map("c3", "k", "1")]).await.unwrap();
-        let path = a.path("configmaps", "c2");
-        let uid = env.must(&path).await["metadata"]["uid"].clone();
-        let moving = ObjectRef {
-            group: String::new(),
-            kind: "ConfigMap".to_owned(),
-            namespace: Some(a.namespace.clone()),
-            name: "c2".to_owned(),
-        };
-        a.options.moved_away.insert(moving.clone());
-        b.options.moved_here.insert(moving);
-        let (to_a, to_b) = (
-            [config_map("c1", "k", "1")],
-            [config_map("c3", "k", "1"), config_map("c2", "k", "1")],
-        );
-        if losing_first {
-            a.run(&to_a).await.unwrap();
-            b.run(&to_b).await.unwrap();
-        } else {
-            b.run(&to_b).await.unwrap();
-            a.run(&to_a).await.unwrap();
-        }
-        a.options.moved_away.clear();
-        b.options.moved_here.clear();
-        assert!(a.run(&to_a).await.unwrap().changes.is_empty());
-        assert!(b.run(&to_b).await.unwrap().changes.is_empty());
-        let live = env.must(&path).await;
-        assert_eq!(live["metadata"]["uid"], uid, "{suffix}");
-        assert_eq!(
-            live["metadata"]["labels"]["applyset.kubernetes.io/part-of"],
-            b.target.applyset_id()
-        );
-    }
 }
 
 pub(crate) async fn another_fleets_parent_is_refused(env: &Env) {
@@ -334,4 +290,212 @@ pub(crate) async fn adopting_takes_over_from_other_tools(env: &Env) {
     );
     assert!(live["metadata"].get("annotations").is_none());
     assert!(component.run(&documents).await.unwrap().changes.is_empty());
+}
+
+/// What others own with other values is taken, left or an error, as the object says.
+pub(crate) async fn fields_of_others_are_forced_left_or_refused(env: &Env) {
+    let component = Component::new(env);
+    let annotated = |value: Option<&str>, key: &str| {
+        let mut document = config_map("a", key, "ours");
+        document.object["data"]["app.x"] = json!("ours");
+        document.object["data"]["rest"] = json!(key);
+        if let Some(value) = value {
+            document.object["metadata"]["annotations"] = json!({ON_CONFLICT: value});
+        }
+        [document]
+    };
+    component.run(&annotated(Some("leave"), "first")).await.unwrap();
+    let path = component.path("configmaps", "a");
+    let theirs = json!({"data": {"app.x": "theirs"}});
+    env.change(&path, &theirs).await;
+    let pass = component.run(&annotated(Some("leave"), "second")).await.unwrap();
+    assert_eq!(pass.done(), ["update ConfigMap/a"]);
+    let live = env.must(&path).await;
+    assert_eq!(
+        live["data"],
+        json!({"app.x": "theirs", "second": "ours", "rest": "second"})
+    );
+    let left = |component: &Component<'_>| {
+        let events = component.events.lock().unwrap();
+        events.iter().find_map(|event| match event {
+            Event::Left { conflicts, .. } => Some(conflicts.clone()),
+            _ => None,
+        })
+    };
+    let conflicts = left(&component).expect("it is told");
+    assert!(
+        conflicts.iter().any(|conflict| conflict.manager == "somebody"),
+        "{conflicts:?}"
+    );
+    assert!(
+        component
+            .run(&annotated(Some("leave"), "second"))
+            .await
+            .unwrap()
+            .changes
+            .is_empty()
+    );
+
+    let error = component
+        .run(&annotated(Some("error"), "third"))
+        .await
+        .unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("somebody") && told.contains("app.x"), "{told}");
+    assert_eq!(
+        env.must(&path).await["data"]["rest"],
+        "second",
+        "nothing of it was applied"
+    );
+
+    let pass = component.run(&annotated(None, "fourth")).await.unwrap();
+    assert_eq!(pass.done(), ["update ConfigMap/a"]);
+    assert_eq!(env.must(&path).await["data"]["app.x"], "ours");
+    assert!(
+        component
+            .events
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|event| matches!(event, Event::Forced { .. }))
+    );
+
+    let error = component.run(&annotated(Some("never"), "x")).await.unwrap_err();
+    assert!(
+        matches!(error, Error::Manifest(_)) && error.to_string().contains(ON_CONFLICT),
+        "{error}"
+    );
+}
+
+/// The objects of a Helm release change hands without a rollout, and what Helm alone had set goes.
+pub(crate) async fn a_helm_release_is_taken_over_without_a_restart(env: &Env) {
+    let mut component = Component::new(env);
+    component.make_namespace().await;
+    let mut theirs = deployment("web", 1).object;
+    theirs["metadata"]["labels"] =
+        json!({"app": "web", "app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "web-1"});
+    theirs["metadata"]["annotations"] =
+        json!({"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": component.namespace});
+    env.make(
+        &format!("{}?fieldManager=helm", component.collection("deployments")),
+        &theirs,
+    )
+    .await;
+    let path = component.path("deployments", "web");
+    let before = env
+        .until("the pod to be ready", &path, |live| {
+            live["status"]["readyReplicas"] == 1
+        })
+        .await;
+    let pods = env.must(&component.collection("pods")).await;
+    // Rendered as the release was, Helm's own marks included or not.
+    let mut ours = deployment("web", 1);
+    ours.object["metadata"]["labels"] = json!({"app": "web", "helm.sh/chart": "web-1"});
+    let error = component.run(&[ours.clone()]).await.unwrap_err().to_string();
+    assert!(error.contains("Helm release web"), "{error}");
+    component.options.adopt = true;
+    let pass = component.run(&[ours.clone()]).await.unwrap();
+    assert_eq!(pass.done(), ["adopt Deployment/web"]);
+    let live = env.must(&path).await;
+    assert_eq!(live["spec"], before["spec"], "nothing of it changed");
+    let sets = env.must(&component.collection("replicasets")).await;
+    assert_eq!(sets["items"].as_array().map(Vec::len), Some(1), "no rollout");
+    assert_eq!(live["metadata"]["uid"], before["metadata"]["uid"]);
+    assert!(
+        live["metadata"]["annotations"]
+            .get("meta.helm.sh/release-name")
+            .is_none(),
+        "{live}"
+    );
+    let still = env.must(&component.collection("pods")).await;
+    assert_eq!(
+        still.pointer("/items/0/metadata/uid"),
+        pods.pointer("/items/0/metadata/uid"),
+        "the pod goes on"
+    );
+    component.options.adopt = false;
+    assert!(component.run(&[ours]).await.unwrap().changes.is_empty());
+}
+
+/// A release that the real Helm installed: its pods go on, and its record stays Helm's own.
+pub(crate) async fn a_release_of_the_real_helm_is_taken_over(env: &Env) {
+    let mut component = Component::new(env);
+    let chart = evenkeel_testkit::temp_dir();
+    std::fs::create_dir(chart.path().join("templates")).unwrap();
+    std::fs::write(
+        chart.path().join("Chart.yaml"),
+        "apiVersion: v2\nname: web\nversion: 0.1.0\n",
+    )
+    .unwrap();
+    let documents = [
+        deployment("web", 1),
+        crate::documents::service("web"),
+        config_map("settings", "k", "1"),
+    ];
+    for (index, document) in documents.iter().enumerate() {
+        let file = chart.path().join(format!("templates/{index}.yaml"));
+        std::fs::write(file, document.object.to_string()).unwrap();
+    }
+    let mut helm = env.helm();
+    helm.args([
+        "install",
+        "web",
+        "--create-namespace",
+        "--namespace",
+        &component.namespace,
+    ])
+    .arg(chart.path());
+    let output = helm.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let path = component.path("deployments", "web");
+    let before = env
+        .until("the pod to be ready", &path, |live| {
+            live["status"]["readyReplicas"] == 1
+        })
+        .await;
+    let collection = component.collection("pods");
+    let pod = async || {
+        let pods = env.must(&collection).await;
+        pods["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|pod| pod["metadata"]["uid"].clone())
+            .collect::<Vec<_>>()
+    };
+    let pods = pod().await;
+    let release = component.path("secrets", "sh.helm.release.v1.web.v1");
+    let remembered = env.must(&release).await;
+    let error = component.run(&documents).await.unwrap_err().to_string();
+    assert!(error.contains("Helm release web"), "{error}");
+
+    component.options.adopt = true;
+    let mut done = component.run(&documents).await.unwrap().done();
+    done.sort();
+    assert_eq!(
+        done,
+        [
+            "adopt ConfigMap/settings",
+            "adopt Deployment/web",
+            "adopt Service/web"
+        ]
+    );
+    let after = env.must(&path).await;
+    // Annotations of Helm's go, and those of a Deployment count its generation up; nothing else changes.
+    assert_eq!(after["spec"], before["spec"]);
+    let sets = env.must(&component.collection("replicasets")).await;
+    assert_eq!(sets["items"].as_array().map(Vec::len), Some(1), "no rollout");
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(pod().await, pods, "the pods go on");
+    assert_eq!(env.must(&release).await, remembered, "Helm's record is Helm's");
+    component.options.adopt = false;
+    assert!(component.run(&documents).await.unwrap().changes.is_empty());
+    // What Helm had set alone goes with what is no longer rendered; Helm's own record still stays.
+    component.run(&documents[1..]).await.unwrap();
+    env.until_gone(&path).await;
+    env.must(&release).await;
 }

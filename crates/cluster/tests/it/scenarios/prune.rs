@@ -9,7 +9,7 @@ use crate::documents::{config_map, definition, deployment, doc, service, widget}
 use crate::env::{Env, short};
 
 pub(crate) async fn what_is_no_longer_rendered_goes(env: &Env) {
-    let component = Component::new(env);
+    let mut component = Component::new(env);
     let documents = [deployment("web", 1), service("web"), config_map("a", "k", "1")];
     component.run(&documents).await.unwrap();
     // Somebody's own object in the same namespace is not ours to delete.
@@ -38,7 +38,8 @@ pub(crate) async fn what_is_no_longer_rendered_goes(env: &Env) {
             .changes
             .is_empty()
     );
-    // Even the last one; whether an empty render is meant is for the caller to ask.
+    // Even the last one, once somebody has agreed.
+    component.agreed = true;
     assert_eq!(component.run(&[]).await.unwrap().done(), ["delete ConfigMap/a"]);
 }
 
@@ -132,6 +133,7 @@ pub(crate) async fn copies_of_our_label_are_not_ours(env: &Env) {
     env.must(&component.path("configmaps", "copy")).await;
 }
 
+/// DEL-04: what is recorded of a kind that is no longer served is gone.
 pub(crate) async fn a_kind_that_is_gone_is_no_error(env: &Env) {
     let group = format!("{}.ex.io", short(&env.name));
     let component = Component::new(env);

@@ -1,9 +1,10 @@
-//! Waiting for what controllers do.
+//! Waiting for what controllers do: a terminating pod is not ready (K14), a custom resource is when its component's rule
+//! says so (K38).
 
 use std::time::Duration;
 
-use evenkeel_cluster::{Error, ErrorClass, Event, Readiness, Verdict, WaitOptions};
-use evenkeel_core::PlanAction;
+use evenkeel_cluster::{Error, ErrorClass, Event, Readiness, ReadinessRules, Verdict, WaitOptions};
+use evenkeel_core::{PlanAction, ReadinessRule};
 use evenkeel_testkit::HOLD_TERMINATION_ANNOTATION;
 use serde_json::{Value, json};
 
@@ -319,5 +320,196 @@ pub(crate) async fn a_check_sees_what_is_no_longer_ready(env: &Env) {
         env.must(&component.parent_path()).await,
         before,
         "a check writes nothing"
+    );
+}
+
+fn rule(group: &str, ready: &str) -> ReadinessRule {
+    ReadinessRule {
+        api_version: format!("{group}/v1"),
+        kind: "Widget".to_owned(),
+        name: None,
+        ready: ready.to_owned(),
+        failed: Some("status.state == 'Broken'".to_owned()),
+        message: Some("'the backend is ' + status.state".to_owned()),
+    }
+}
+
+/// K38: a component is ready when its custom resource says so, in words of its own.
+pub(crate) async fn a_rule_of_the_component_decides(env: &Env) {
+    let group = format!("{}.ex.io", short(&env.name));
+    let mut component = Component::new(env);
+    component.options.readiness =
+        ReadinessRules::compile(&[rule(&group, "status.state == 'Serving'")]).unwrap();
+    let path = format!("/apis/{group}/v1/namespaces/{}/widgets/w", component.namespace);
+    let state = |state: &str| json!({"status": {"state": state}});
+    let documents = [definition(&group, "Namespaced", true), widget(&group, "w", 1)];
+    // Its controller has not begun: by its kind's own rule it would be ready after a moment.
+    let error = wait(&component, &documents, 7).await;
+    assert!(
+        matches!(&error, Error::NotReady { terminal: false, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("status"), "{error}");
+    let controller = async {
+        env.change(&format!("{path}/status"), &state("Starting")).await;
+        evenkeel_testkit::eventually("its message to be told", async || {
+            let events = component.events.lock().unwrap();
+            let told = events.iter().any(|event| matches!(event, Event::Readiness(state) if state.readiness.to_string() == "the backend is Starting"));
+            if told { Ok(()) } else { Err(events.clone()) }
+        })
+        .await;
+        env.change(&format!("{path}/status"), &state("Serving")).await;
+    };
+    let (pass, ()) = tokio::join!(component.run(&documents), controller);
+    pass.unwrap();
+    assert!(matches!(component.check(&documents).await, Verdict::Unchanged));
+    // A check sees it go, and a wait ends at once when waiting is useless.
+    env.change(&format!("{path}/status"), &state("Broken")).await;
+    let verdict = component.check(&documents).await;
+    assert!(
+        matches!(&verdict, Verdict::NotReady(states) if states[0].readiness.is_failed()),
+        "{verdict:?}"
+    );
+    let error = wait(&component, &documents, 300).await;
+    assert!(
+        matches!(&error, Error::NotReady { terminal: true, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("the backend is Broken"), "{error}");
+    // Another rule is looked at by the next pass, though nothing else changed.
+    component.options.readiness =
+        ReadinessRules::compile(&[rule(&group, "status.state in ['Serving', 'Idle']")]).unwrap();
+    env.change(&format!("{path}/status"), &state("Idle")).await;
+    component.run(&documents).await.unwrap();
+    component.options.readiness =
+        ReadinessRules::compile(&[rule(&group, "status.state == 'Serving'")]).unwrap();
+    let error = wait(&component, &documents, 1).await;
+    assert!(error.to_string().contains("the backend is Idle"), "{error}");
+    // Kinds that have no status of their own can have a rule, too.
+    let mut settings = Component::named(env, "settings");
+    settings.options.readiness = ReadinessRules::compile(&[ReadinessRule {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        name: Some("filled".to_owned()),
+        ready: "has(self.data.endpoint)".to_owned(),
+        failed: None,
+        message: None,
+    }])
+    .unwrap();
+    let documents = [config_map("filled", "k", "1"), config_map("other", "k", "1")];
+    let error = wait(&settings, &documents, 1).await;
+    assert!(
+        matches!(&error, Error::NotReady { objects, .. } if objects.len() == 1),
+        "{error}"
+    );
+    let verdict = settings.check(&documents).await;
+    assert!(!matches!(verdict, Verdict::Unchanged), "{verdict:?}");
+    env.change(
+        &settings.path("configmaps", "filled"),
+        &json!({"data": {"endpoint": "x"}}),
+    )
+    .await;
+    settings.run(&documents).await.unwrap();
+    assert!(matches!(settings.check(&documents).await, Verdict::Unchanged));
+}
+
+/// What declares `status.observedGeneration` is not ready before its controller has seen it, however long that takes.
+pub(crate) async fn what_its_controller_has_never_seen_is_not_ready(env: &Env) {
+    let group = format!("{}.ex.io", short(&env.name));
+    let mut crd = definition(&group, "Namespaced", true);
+    crd.object["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = json!({"type": "object", "properties": {"observedGeneration": {"type": "integer"}, "note": {"type": "string"}}});
+    let component = Component::new(env);
+    let documents = [crd, widget(&group, "w", 1)];
+    let error = wait(&component, &documents, 8).await;
+    assert!(error.to_string().contains("has not seen it yet"), "{error}");
+    let path = format!(
+        "/apis/{group}/v1/namespaces/{}/widgets/w/status",
+        component.namespace
+    );
+    env.change(&path, &json!({"status": {"note": "begun"}})).await;
+    let error = wait(&component, &documents, 1).await;
+    assert!(error.to_string().contains("has not seen it yet"), "{error}");
+    env.change(&path, &json!({"status": {"observedGeneration": 1}}))
+        .await;
+    component.run(&documents).await.unwrap();
+}
+
+/// A claim of a class that waits for a pod is as it should be; one that waits for a volume is not.
+pub(crate) async fn a_claim_may_wait_for_its_first_consumer(env: &Env) {
+    let class = format!("{}-late", short(&env.name));
+    env.make(
+        "/apis/storage.k8s.io/v1/storageclasses",
+        &json!({"metadata": {"name": class}, "provisioner": "evenkeel.dev/nobody", "volumeBindingMode": "WaitForFirstConsumer"}),
+    )
+    .await;
+    let component = Component::new(env);
+    let mut claim = doc(
+        "templates/pvc.yaml",
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+               "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}}}),
+    );
+    hold(env, &mut claim);
+    component.run(&[claim.clone()]).await.unwrap();
+    let live = env.must(&component.path("persistentvolumeclaims", "data")).await;
+    assert_ne!(live["status"]["phase"], "Bound");
+    assert!(matches!(component.check(&[claim]).await, Verdict::Unchanged));
+}
+
+/// Keeps a claim from being bound.
+fn hold(env: &Env, document: &mut evenkeel_cluster::ManifestObject) {
+    if env.is_real() {
+        document.object["spec"]["volumeName"] = json!("a-volume-that-is-not-there");
+    } else {
+        document.object["metadata"]["annotations"] =
+            json!({evenkeel_simulator::BEHAVIOUR_ANNOTATION: "stuck"});
+    }
+}
+
+/// What a crashing container wrote last is part of the diagnosis, within bounds.
+pub(crate) async fn the_last_words_of_a_crashing_container_are_told(env: &Env) {
+    let component = Component::new(env);
+    let mut crashing = deployment("crashing", 1);
+    script(env, &mut crashing, Script::CrashLoop);
+    let log: String = (0..200).map(|line| format!("line {line}\n")).collect();
+    let annotation = if env.is_real() {
+        evenkeel_testkit::LOG_ANNOTATION
+    } else {
+        evenkeel_simulator::LOG_ANNOTATION
+    };
+    let template = crashing
+        .object
+        .pointer_mut("/spec/template/metadata/annotations")
+        .unwrap();
+    template[annotation] = json!(format!("{log}panic: no such host\n"));
+    let mut session = component.session(&[crashing]).await.unwrap();
+    session.prepare_namespaces().await.unwrap();
+    session.apply().await.unwrap();
+    env.until("the container to crash", &component.collection("pods"), |pods| {
+        pods.pointer("/items/0/status/containerStatuses/0/restartCount")
+            .and_then(Value::as_u64)
+            .is_some_and(|restarts| restarts > 0)
+            || pods
+                .pointer("/items/0/status/containerStatuses/0/state/terminated")
+                .is_some()
+    })
+    .await;
+    let error = session
+        .wait_ready(&WaitOptions {
+            timeout: Duration::from_secs(1),
+        })
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("Deployment.apps/crashing") && text.contains("pod crashing-"),
+        "{text}"
+    );
+    assert!(
+        text.contains("container main wrote") && text.contains("| panic: no such host"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| line 199") && !text.contains("| line 5;"),
+        "only the last lines: {text}"
     );
 }

@@ -9,6 +9,7 @@ use crate::env::Env;
 
 const SENTINEL: &str = "s3ntinel-hunter2";
 
+/// APL-12: a null in the data of a Secret is an error that names it.
 pub(crate) async fn secrets_are_in_no_error(env: &Env) {
     let component = Component::new(env);
     let mut number = secret("a", "token", "x");
@@ -90,6 +91,7 @@ pub(crate) async fn the_forbidden_is_named(env: &Env) {
     env.must(&component.path("secrets", "b")).await;
 }
 
+/// APL-12: labels that are null count as absent.
 pub(crate) async fn bad_manifests_name_their_source(env: &Env) {
     let component = Component::new(env);
     let unnamed = doc(
