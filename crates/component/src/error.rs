@@ -1,6 +1,6 @@
 //! The one error type of this crate.
 
-use evenkeel_core::ComponentName;
+use evenkeel_core::{ComponentName, SourceFormat};
 
 use crate::LedgerError;
 
@@ -27,6 +27,33 @@ pub enum Error {
         /// Helm's words, with file, line and column.
         #[source]
         source: Box<evenkeel_chart::Error>,
+    },
+    /// A component of a format without values has some.
+    #[error("component {component} is made from {format}, which takes no values: remove them")]
+    NoValues {
+        /// The component.
+        component: ComponentName,
+        /// What its source holds.
+        format: SourceFormat,
+    },
+    /// A kustomization where no program builds them.
+    #[error(
+        "component {component} is a kustomization, and no program is set that builds it: name kustomize with \
+         --kustomize or EVENKEEL_KUSTOMIZE"
+    )]
+    NoKustomize {
+        /// The component.
+        component: ComponentName,
+    },
+    /// A kustomization that does not build.
+    #[error("the kustomization of component {component} does not build: {problem}")]
+    Kustomize {
+        /// The component.
+        component: ComponentName,
+        /// The program's words, within bounds.
+        problem: String,
+        /// Whether the program or the machine is at fault, and not the kustomization.
+        transient: bool,
     },
     /// The cluster's version is none that charts can be told.
     #[error("the version of the cluster cannot be used: {0}")]

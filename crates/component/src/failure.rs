@@ -10,10 +10,20 @@ impl From<Error> for Failure {
         let text = error.to_string();
         // The text names its cause already; a failure with the error as its source would say everything twice.
         match &error {
-            Error::Source(source) if source.is_transient() => Self::transient(text),
-            Error::Source(_) | Error::Values { .. } | Error::Render { .. } | Error::Capabilities(_) => {
-                Self::invalid(text)
-            }
+            Error::Source(source) if source.is_transient() => match source.retry_after() {
+                Some(pause) => Self::rate_limited(Delay::After(pause), text),
+                None => Self::transient(text),
+            },
+            // Whoever keeps the credentials can change that, not the component's owner: it is tried again, slowly.
+            Error::Source(source) if source.is_forbidden() => Self::forbidden(text),
+            Error::Kustomize { transient: true, .. } => Self::transient(text),
+            Error::Source(_)
+            | Error::Values { .. }
+            | Error::Render { .. }
+            | Error::Capabilities(_)
+            | Error::NoValues { .. }
+            | Error::NoKustomize { .. }
+            | Error::Kustomize { .. } => Self::invalid(text),
             Error::Ledger(ledger) if ledger.transient => Self::transient(text),
             Error::Ending => Self::transient(text),
             Error::Ledger(_) | Error::Keep { .. } | Error::Pipeline(_) => Self::bug(text),
@@ -31,7 +41,7 @@ fn of_class(class: ErrorClass, text: String) -> Failure {
     match class {
         ErrorClass::RateLimited(pause) => Failure::rate_limited(Delay::After(pause), text),
         ErrorClass::Conflict => Failure::conflict(text),
-        ErrorClass::Invalid => Failure::invalid(text),
+        ErrorClass::Invalid | ErrorClass::Consent => Failure::invalid(text),
         ErrorClass::Forbidden | ErrorClass::Unauthorized => Failure::forbidden(text),
         ErrorClass::Bug => Failure::bug(text),
         // What is not there yet may come: a namespace, a kind, a Secret with values.

@@ -1,7 +1,7 @@
 //! What decides a component's objects, as digests.
 
 use evenkeel_chart::{Capabilities, Chart};
-use evenkeel_core::{ComponentName, Digest, Namespace};
+use evenkeel_core::{ComponentName, Digest, HookPolicy, Namespace, SourceFormat};
 
 use crate::render::capabilities_digest;
 use crate::values::ResolvedValues;
@@ -13,14 +13,40 @@ pub const ENGINE: &str = "1";
 /// The digests of what decides a component's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Considered {
-    /// Chart, values, name and namespace: another one is another component revision.
+    /// Source, values, name and namespace: another one is another component revision.
     pub revision: Digest,
-    /// All that the render could see, the cluster's version and ours included: another one is worth another look.
+    /// All that the render could see, the cluster's version, kustomize's and ours included: another one is worth another
+    /// look.
     pub all: Digest,
 }
 
 impl Considered {
-    pub(crate) fn new(
+    /// Of a component without values, from a source in that format, made by a tool of that version.
+    pub(crate) fn without_values(
+        format: SourceFormat,
+        source: Digest,
+        tool: &str,
+        name: &ComponentName,
+        namespace: &Namespace,
+        force_namespace: bool,
+    ) -> Self {
+        let revision = Digest::of_parts([
+            format.as_str().as_bytes(),
+            source.as_bytes().as_slice(),
+            name.as_str().as_bytes(),
+            namespace.as_str().as_bytes(),
+        ]);
+        let all = Digest::of_parts([
+            revision.as_bytes().as_slice(),
+            &[u8::from(force_namespace)],
+            tool.as_bytes(),
+            ENGINE.as_bytes(),
+        ]);
+        Self { revision, all }
+    }
+
+    /// Of a component that is a chart with its values.
+    pub(crate) fn of_chart(
         chart: &Chart,
         values: &ResolvedValues,
         name: &ComponentName,
@@ -44,6 +70,30 @@ impl Considered {
             ENGINE.as_bytes(),
         ]);
         Self { revision, all }
+    }
+
+    /// Another set of readiness rules is worth another look at the objects, too.
+    #[must_use]
+    pub(crate) fn with_readiness(self, seal: &str) -> Self {
+        if seal.is_empty() {
+            return self;
+        }
+        Self {
+            all: Digest::of_parts([self.all.as_bytes().as_slice(), seal.as_bytes()]),
+            ..self
+        }
+    }
+
+    /// Another policy of hooks is worth another look, too: those of the deletion are kept, or no longer.
+    #[must_use]
+    pub(crate) fn with_hooks(self, policy: HookPolicy) -> Self {
+        match policy {
+            HookPolicy::Run => self,
+            HookPolicy::Ignore => Self {
+                all: Digest::of_parts([self.all.as_bytes().as_slice(), b"no hooks"]),
+                ..self
+            },
+        }
     }
 }
 
@@ -69,7 +119,7 @@ mod tests {
             ..Capabilities::default()
         };
         let (name, namespace) = ("c".parse().unwrap(), "n".parse().unwrap());
-        Considered::new(&chart, &values, &name, &namespace, false, &capabilities)
+        Considered::of_chart(&chart, &values, &name, &namespace, false, &capabilities)
     }
 
     #[test]
@@ -88,6 +138,25 @@ mod tests {
             considered("a: 1", values, &["v1"]),
             considered("a: 1", values, &["v1", "x/v1"])
         );
+    }
+
+    #[test]
+    fn format_source_and_tool_count_where_they_matter() {
+        let (name, namespace) = ("c".parse().unwrap(), "n".parse().unwrap());
+        let of = |format, source: &str, tool: &str| {
+            Considered::without_values(format, Digest::of(source), tool, &name, &namespace, false)
+        };
+        let first = of(SourceFormat::Kustomization, "a", "v1");
+        assert_eq!(first, of(SourceFormat::Kustomization, "a", "v1"));
+        assert_ne!(first.revision, of(SourceFormat::Manifests, "a", "v1").revision);
+        assert_ne!(
+            first.revision,
+            of(SourceFormat::Kustomization, "b", "v1").revision
+        );
+        // Another program may print something else; that is a look, not a new revision.
+        let newer = of(SourceFormat::Kustomization, "a", "v2");
+        assert_eq!(first.revision, newer.revision);
+        assert_ne!(first.all, newer.all);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use evenkeel_core::{Digest, Sensitive};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hooks::{HookRule, RenderedHook};
 use crate::render::{Document, Documents};
 
 /// The form in which renders are kept.
@@ -24,22 +25,31 @@ struct Kept {
 struct KeptDocument {
     source: String,
     object: Value,
+    /// Of hooks; those that were kept without one were never run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rule: Option<HookRule>,
 }
 
 /// Writes a render that is to be kept.
 pub(crate) fn write(documents: &Documents, inputs: Digest) -> Result<Sensitive<Vec<u8>>, serde_json::Error> {
-    let kept = |documents: &[Document]| {
-        let document = |document: &Document| KeptDocument {
-            source: document.source.clone(),
-            object: document.object.clone(),
-        };
-        documents.iter().map(document).collect()
+    let kept = |document: &Document, rule: Option<HookRule>| KeptDocument {
+        source: document.source.clone(),
+        object: document.object.clone(),
+        rule,
     };
     let kept = Kept {
         format: FORMAT,
         inputs,
-        objects: kept(&documents.objects),
-        hooks: kept(&documents.hooks),
+        objects: documents
+            .objects
+            .iter()
+            .map(|document| kept(document, None))
+            .collect(),
+        hooks: documents
+            .hooks
+            .iter()
+            .map(|hook| kept(&hook.document, Some(hook.rule.clone())))
+            .collect(),
     };
     serde_json::to_vec(&kept).map(Sensitive::new)
 }
@@ -50,23 +60,28 @@ pub(crate) fn read(bytes: &Sensitive<Vec<u8>>, inputs: Digest) -> Option<Documen
     if kept.format != FORMAT || kept.inputs != inputs {
         return None;
     }
-    let documents = |kept: Vec<KeptDocument>| {
-        kept.into_iter()
-            .map(|kept| Document {
-                source: kept.source,
-                object: kept.object,
-            })
-            .collect()
+    let document = |kept: KeptDocument| Document {
+        source: kept.source,
+        object: kept.object,
+    };
+    let hook = |mut kept: KeptDocument| {
+        let rule = kept.rule.take()?;
+        Some(RenderedHook {
+            document: document(kept),
+            rule,
+        })
     };
     Some(Documents {
-        objects: documents(kept.objects),
-        hooks: documents(kept.hooks),
+        objects: kept.objects.into_iter().map(document).collect(),
+        hooks: kept.hooks.into_iter().filter_map(hook).collect(),
         is_marked: true,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_core::{HookDeletePolicy, HookEvent};
+
     use super::*;
 
     #[test]
@@ -75,9 +90,17 @@ mod tests {
             source: "web/templates/s.yaml".to_owned(),
             object: serde_json::json!({"kind": "Secret"}),
         };
+        let hook = RenderedHook {
+            document: document.clone(),
+            rule: HookRule {
+                events: [HookEvent::PostInstall].into(),
+                weight: 7,
+                delete_policies: [HookDeletePolicy::HookFailed].into(),
+            },
+        };
         let documents = Documents {
             objects: vec![document],
-            hooks: Vec::new(),
+            hooks: vec![hook],
             is_marked: true,
         };
         let inputs = Digest::of("a");

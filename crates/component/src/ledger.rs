@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use evenkeel_cluster::{ComponentTarget, Record};
-use evenkeel_core::{ComponentRevision, Sensitive};
+use evenkeel_core::{ComponentRevision, ConsentNeeded, LossLimit, Sensitive};
 
 use crate::inputs::Considered;
-use crate::{Error, kept};
+use crate::{Agreement, Error, kept};
 
 /// Why a ledger failed.
 #[derive(Debug, thiserror::Error)]
@@ -46,18 +46,40 @@ pub trait Ledger: Send + Sync {
         revision: ComponentRevision,
         render: Sensitive<Vec<u8>>,
     ) -> Result<Sensitive<Vec<u8>>, Error>;
+
+    /// How much a plan may delete without anybody having agreed.
+    fn deletion_limit(&self) -> LossLimit {
+        LossLimit::OBJECTS
+    }
+
+    /// Whether somebody has agreed to what a plan deletes. Asked only where that is needed.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    async fn agrees(&self, needed: &ConsentNeeded) -> Result<bool, Error>;
 }
 
 /// Remembers nothing beside the target: for `evenkeel local`.
 #[derive(Clone, Debug)]
 pub struct TargetLedger {
     target: ComponentTarget,
+    agreement: Agreement,
 }
 
 impl TargetLedger {
     /// The ledger of this component.
     pub fn new(target: ComponentTarget) -> Self {
-        Self { target }
+        Self {
+            target,
+            agreement: Agreement::Nothing,
+        }
+    }
+
+    /// The same, of somebody who has agreed to something.
+    #[must_use]
+    pub fn with_agreement(mut self, agreement: Agreement) -> Self {
+        self.agreement = agreement;
+        self
     }
 
     /// Whether the render kept at the target for `revision` was made from these inputs.
@@ -77,8 +99,11 @@ impl Ledger for TargetLedger {
         let Some(recorded) = record.and_then(|record| record.revision) else {
             return Ok(ComponentRevision(1));
         };
-        // The same chart and values on another version of Kubernetes are the same revision; a kept render proves it.
-        let same = record.is_some_and(|record| record.inputs == Some(inputs.all));
+        // The same chart and values on another version of Kubernetes are the same revision; the record says so, or a kept
+        // render.
+        let same = record.is_some_and(|record| {
+            record.inputs == Some(inputs.all) || record.source == Some(inputs.revision)
+        });
         if same || self.is_kept_for(recorded, inputs).await? {
             Ok(recorded)
         } else {
@@ -96,5 +121,9 @@ impl Ledger for TargetLedger {
         render: Sensitive<Vec<u8>>,
     ) -> Result<Sensitive<Vec<u8>>, Error> {
         Ok(render)
+    }
+
+    async fn agrees(&self, needed: &ConsentNeeded) -> Result<bool, Error> {
+        Ok(self.agreement.covers(needed))
     }
 }

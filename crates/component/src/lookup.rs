@@ -6,14 +6,15 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 /// Asks a live cluster from a thread that may block, where charts are rendered.
-pub(crate) struct LiveLookup {
+#[derive(Debug)]
+pub struct LiveLookup {
     cluster: Cluster,
     runtime: Handle,
 }
 
 impl LiveLookup {
     /// Lookups at `cluster`, run by the runtime of the caller.
-    pub(crate) fn new(cluster: Cluster, runtime: Handle) -> Self {
+    pub fn new(cluster: Cluster, runtime: Handle) -> Self {
         Self { cluster, runtime }
     }
 }

@@ -6,20 +6,23 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use evenkeel_chart::{Capabilities, KubeVersion};
 use evenkeel_cluster::{Cluster, ErrorClass, Event, ObjectState, Observer, Record, Stop};
-use evenkeel_core::{Clock, Fence, ObjectChange};
+use evenkeel_core::{Clock, ConsentNeeded, Fence, ObjectChange, ObjectDiff};
 use evenkeel_source::Sources;
 use evenkeel_steps::{Failure, Progress};
 use evenkeel_telemetry::Tasks;
 
 use crate::failure::at_target;
-use crate::render::SharedRenders;
+use crate::kustomize::Kustomize;
+use crate::render::{RenderLimits, SharedRenders};
 use crate::{Error, Task, Work};
 
 /// What all operations of a process share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) sources: Arc<Sources>,
+    pub(crate) kustomize: Option<Kustomize>,
     pub(crate) renders: Arc<SharedRenders>,
+    pub(crate) render_limits: RenderLimits,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -32,9 +35,11 @@ pub(crate) struct Operation {
     pub(crate) capabilities: Capabilities,
     relay: Arc<Relay>,
     fenced: OnceLock<Fence>,
+    consent: OnceLock<Box<ConsentNeeded>>,
     stopped: OnceLock<Stop>,
     not_ready: AtomicBool,
     removed: Mutex<Vec<ObjectChange>>,
+    diffs: Mutex<Vec<ObjectDiff>>,
 }
 
 impl fmt::Debug for Operation {
@@ -73,9 +78,11 @@ impl Operation {
             capabilities,
             relay: Arc::clone(&attached.0),
             fenced: OnceLock::new(),
+            consent: OnceLock::new(),
             stopped: OnceLock::new(),
             not_ready: AtomicBool::new(false),
             removed: Mutex::default(),
+            diffs: Mutex::default(),
         })
     }
 
@@ -97,6 +104,9 @@ impl Operation {
 
     /// A failure at the target; remembers what ends the whole operation.
     pub(crate) fn failed(&self, error: evenkeel_cluster::Error) -> Failure {
+        if let evenkeel_cluster::Error::NeedsConsent(needed) = &error {
+            let _ = self.consent.set(needed.clone());
+        }
         match error.class() {
             ErrorClass::Fenced(at_target) => {
                 let _ = self.fenced.set(at_target);
@@ -126,9 +136,24 @@ impl Operation {
             .clone()
     }
 
+    /// Notes how the fields of objects would change, in a dry run.
+    pub(crate) fn note_diffs(&self, diffs: Vec<ObjectDiff>) {
+        *self.diffs.lock().unwrap_or_else(PoisonError::into_inner) = diffs;
+    }
+
+    /// How the fields of objects would change.
+    pub(crate) fn diffs(&self) -> Vec<ObjectDiff> {
+        self.diffs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The higher number found at the target, if that ended the operation.
     pub(crate) fn fenced(&self) -> Option<Fence> {
         self.fenced.get().copied()
+    }
+
+    /// What it would delete only with consent, if that ended it.
+    pub(crate) fn needs_consent(&self) -> Option<&ConsentNeeded> {
+        self.consent.get().map(Box::as_ref)
     }
 
     /// Whether it ended because objects were not ready, or not gone.
@@ -143,8 +168,13 @@ impl Operation {
 }
 
 /// What charts can see of a cluster; from the client's cache after the first time.
-pub(crate) async fn capabilities(cluster: &Cluster) -> Result<Capabilities, Error> {
-    let (version, discovery) = tokio::try_join!(cluster.kubernetes_version(), cluster.discovery())?;
+///
+/// # Errors
+/// Whatever the requests fail with, and a version that cannot be read.
+pub async fn capabilities(cluster: &Cluster) -> Result<Capabilities, Error> {
+    // Apart from the caller's future, which is large enough without those of two requests.
+    let asked = Box::pin(async { tokio::try_join!(cluster.kubernetes_version(), cluster.discovery()) });
+    let (version, discovery) = asked.await?;
     let kube_version =
         KubeVersion::parse(&version).map_err(|source| Error::Capabilities(Box::new(source)))?;
     Ok(Capabilities {
@@ -175,6 +205,15 @@ fn line(event: &Event) -> Option<String> {
             Some(format!(
                 "took fields of {object}: {}",
                 taken.collect::<Vec<_>>().join(", ")
+            ))
+        }
+        Event::Left { object, conflicts } => {
+            let left = conflicts
+                .iter()
+                .map(|conflict| format!("{} to {}", conflict.field, conflict.manager));
+            Some(format!(
+                "left fields of {object}: {}",
+                left.collect::<Vec<_>>().join(", ")
             ))
         }
         Event::Readiness(ObjectState {

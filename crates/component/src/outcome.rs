@@ -1,7 +1,7 @@
 //! What came of an operation.
 
 use evenkeel_cluster::Stop;
-use evenkeel_core::{ComponentRevision, Fence, ObjectChange, Plan};
+use evenkeel_core::{ComponentRevision, ConsentNeeded, Fence, ObjectChange, ObjectDiff, Plan};
 use evenkeel_steps::{Conclusion, Ending, Entry, Report};
 use jiff::Timestamp;
 
@@ -16,6 +16,8 @@ pub struct Outcome {
     pub changes: Vec<ObjectChange>,
     /// What it wanted to do; none when it did not get that far.
     pub plan: Option<Plan>,
+    /// How the fields of objects that exist would change; of dry runs alone.
+    pub diffs: Vec<ObjectDiff>,
     /// The component revision it rendered; none when it did not get that far.
     pub revision: Option<ComponentRevision>,
     /// Whether it ended because objects were not ready, or not gone, and not because a call failed.
@@ -52,6 +54,8 @@ pub enum End {
     },
     /// It was told to stop, at an object boundary.
     Stopped(Stop),
+    /// It would delete what is deleted only with consent; nothing was done.
+    NeedsConsent(Box<ConsentNeeded>),
     /// A newer attempt was at the target, or a database that knew a higher number.
     Fenced {
         /// The number found there.
@@ -89,6 +93,11 @@ impl Outcome {
             end: end(report),
             changes,
             plan,
+            diffs: report
+                .state
+                .as_ref()
+                .map(|operation| operation.diffs())
+                .unwrap_or_default(),
             revision: None,
             not_ready: report
                 .state
@@ -103,6 +112,9 @@ fn end(report: &Report<Operation>) -> End {
     if let Some(operation) = &report.state {
         if let Some(at_target) = operation.fenced() {
             return End::Fenced { at_target };
+        }
+        if let Some(needed) = operation.needs_consent() {
+            return End::NeedsConsent(Box::new(needed.clone()));
         }
         if let Some(stop) = operation.stopped() {
             return End::Stopped(stop);

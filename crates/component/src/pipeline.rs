@@ -1,6 +1,7 @@
 //! The steps of an operation, and what they hand to one another.
 
 pub(crate) mod apply;
+pub(crate) mod hooks;
 pub(crate) mod obtain;
 pub(crate) mod plan;
 pub(crate) mod remove;
@@ -9,12 +10,13 @@ pub(crate) mod render;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_chart::Chart;
 use evenkeel_cluster::{Desired, Inputs, Session};
 use evenkeel_core::{ComponentRevision, Plan, Sensitive};
+use evenkeel_source::Content;
 use evenkeel_steps::{Pipeline, Slot};
 use tokio::sync::Mutex;
 
+use crate::hooks::Due;
 use crate::inputs::Considered;
 use crate::operation::Operation;
 use crate::render::Documents;
@@ -27,14 +29,18 @@ pub(crate) const APPLY_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The longest that anything may be waited for, whatever a component asks for.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The parsed chart, shared by all who use it.
-pub(crate) const CHART: Slot<Arc<Chart>> = Slot::new("chart");
+/// What the source holds, shared by all who use it.
+pub(crate) const CONTENT: Slot<Content> = Slot::new("content");
 /// All values as one tree.
 pub(crate) const VALUES: Slot<ResolvedValues> = Slot::new("values");
 /// What was rendered, and under which revision.
 pub(crate) const RENDERED: Slot<Rendered> = Slot::new("rendered");
 /// What the cluster should have.
 pub(crate) const DESIRED: Slot<Desired> = Slot::new("desired");
+/// The hooks of the render, checked.
+pub(crate) const HOOKS: Slot<hooks::Prepared> = Slot::new("hooks");
+/// The hooks that this operation runs.
+pub(crate) const DUE: Slot<Due> = Slot::new("due-hooks");
 /// What is to be done, for people.
 pub(crate) const PLAN: Slot<Plan> = Slot::new("plan");
 /// The attempt at the plan. The steps that use it run one after the other, so the lock is never waited for.
@@ -59,7 +65,7 @@ impl Rendered {
     }
 }
 
-/// Making the cluster have what the chart renders.
+/// Making the cluster have what the source gives.
 pub(crate) fn applying() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
     Pipeline::builder("apply-component")
         .step(obtain::source())
@@ -69,10 +75,13 @@ pub(crate) fn applying() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
         .step(plan::plan())
         .step(apply::take_fence())
         .step(apply::keep_render())
+        .step(hooks::keep())
         .step(apply::prepare_namespace())
+        .step(hooks::before())
         .step(apply::apply())
         .step(apply::wait_ready())
         .step(apply::prune())
+        .step(hooks::after())
         .step(apply::record())
         .build()
 }
@@ -81,8 +90,11 @@ pub(crate) fn applying() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
 pub(crate) fn uninstalling() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
     Pipeline::builder("uninstall-component")
         .step(remove::plan())
+        .step(hooks::before_deletion())
         .step(remove::uninstall())
-        .step(remove::leave("uninstall"))
+        .step(hooks::after_deletion())
+        .step(remove::forget())
+        .step(remove::leave("forget"))
         .build()
 }
 

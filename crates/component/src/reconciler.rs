@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use evenkeel_cluster::ComponentTarget;
+use evenkeel_cluster::{ComponentTarget, ReadinessRules};
 use evenkeel_core::{Clock, ComponentRevision, ComponentSpec, ObjectChange, Plan};
 use evenkeel_source::Sources;
 use evenkeel_steps::{
@@ -13,9 +13,10 @@ use evenkeel_steps::{
 use evenkeel_telemetry::{CancellationToken, Tasks, time};
 
 use crate::inputs::Considered;
+use crate::kustomize::Kustomize;
 use crate::operation::{Attached, Operation, Shared, capabilities};
-use crate::pipeline::{self, PLAN, RENDERED, SESSION, obtain};
-use crate::render::SharedRenders;
+use crate::pipeline::{self, PLAN, RENDERED, SESSION, obtain, render};
+use crate::render::{RenderLimits, SharedRenders};
 use crate::{Error, Outcome, Task, Values, Work};
 
 /// Runs operations; shared by all of a process. Cheap to clone.
@@ -73,7 +74,7 @@ impl fmt::Debug for RunOptions {
 }
 
 impl Reconciler {
-    /// A reconciler that takes charts from `sources`.
+    /// A reconciler that takes charts and manifests from `sources`, and builds no kustomization.
     ///
     /// # Errors
     /// [`Error::Pipeline`] when the graph of steps is not valid, which a test of this crate rules out.
@@ -81,7 +82,9 @@ impl Reconciler {
         Ok(Self {
             shared: Shared {
                 sources,
+                kustomize: None,
                 renders: Arc::new(SharedRenders::default()),
+                render_limits: RenderLimits::default(),
                 tasks,
                 clock,
             },
@@ -91,9 +94,27 @@ impl Reconciler {
         })
     }
 
+    /// The same, and kustomizations are built with `kustomize`.
+    #[must_use]
+    pub fn with_kustomize(mut self, kustomize: Kustomize) -> Self {
+        self.shared.kustomize = Some(kustomize);
+        self
+    }
+
+    /// The same, with other bounds on a render.
+    #[must_use]
+    pub fn with_render_limits(mut self, limits: RenderLimits) -> Self {
+        self.shared.render_limits = limits;
+        self
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// What decides the objects of a component, without rendering it: for telling whether it has to be looked at.
     ///
-    /// Costs no request to the target unless values are kept there, and reads no file of an unchanged chart directory.
+    /// Costs no request to the target unless values are kept there, and reads no file of an unchanged directory.
     ///
     /// # Errors
     /// What obtaining the chart, the values or the cluster's version fails with.
@@ -102,18 +123,21 @@ impl Reconciler {
         target: &ComponentTarget,
         spec: &ComponentSpec,
     ) -> Result<Considered, Error> {
-        let chart = self.shared.sources.chart(&spec.source).await?;
-        let values = obtain::resolve(target, &Values::of(spec)?, &spec.namespace).await?;
+        let content = self.shared.sources.content(&spec.source, spec.format).await?;
+        let given = Values::of(spec)?;
+        obtain::refuse_values(target.name(), &given, &content)?;
+        let values = obtain::resolve(target, &given, &spec.namespace).await?;
         let capabilities = capabilities(target.cluster()).await?;
-        let (namespace, force) = (&spec.namespace, spec.force_namespace);
-        Ok(Considered::new(
-            &chart,
-            &values,
-            target.name(),
-            namespace,
-            force,
-            &capabilities,
-        ))
+        let place = render::Place {
+            name: target.name(),
+            namespace: &spec.namespace,
+            force_namespace: spec.force_namespace,
+        };
+        let shared = &self.shared;
+        let considered = render::consider(shared, &content, &values, &capabilities, place).await?;
+        Ok(considered
+            .with_readiness(&ReadinessRules::seal_of(&spec.readiness))
+            .with_hooks(spec.hooks))
     }
 
     /// Runs one operation to its end: done, failed, to be tried again, or told to stop by its guard.

@@ -1,26 +1,46 @@
 //! From a chart and values to documents; a render that all clusters share is made once.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_chart::{
-    Capabilities, Chart, HookEvent, Instant, Lookup, RandomSource, Release, RenderOptions, RenderedObject,
-    Taints,
+    Capabilities, Chart, Instant, Limits, Lookup, RandomSource, Release, RenderOptions, RenderedObject,
+    Taints, render_key,
 };
 use evenkeel_cluster::ManifestObject;
-use evenkeel_core::{ComponentName, ComponentRevision, Digest, Namespace, ObjectRef, SkippedObject};
+use evenkeel_core::{ComponentName, ComponentRevision, Digest, Namespace, ObjectRef};
+use evenkeel_source::Cache;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::hooks::{HookRule, RenderedHook};
 use crate::values::ResolvedValues;
 use crate::{Error, SystemKeys};
 
-/// How long one render may take; a chart that takes longer is at fault.
+/// How long one render may take unless told otherwise; a chart that takes longer is at fault.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many shared renders are kept.
 const RENDERS_SHARED: usize = 512;
+
+/// Bounds on one render, so that a hostile chart is an error and never an outage. Passing one fails the component with an
+/// error that names the template and the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenderLimits {
+    /// What the engine counts: depth, passes through loops, bytes.
+    pub engine: Limits,
+    /// How long a render may take.
+    pub time: Duration,
+}
+
+impl Default for RenderLimits {
+    fn default() -> Self {
+        Self {
+            engine: Limits::default(),
+            time: RENDER_TIMEOUT,
+        }
+    }
+}
 
 /// All that decides the bytes of a render without taints.
 pub(crate) struct RenderInput<'a> {
@@ -37,8 +57,8 @@ pub(crate) struct RenderInput<'a> {
 pub(crate) struct Documents {
     /// What is applied: custom resource definitions first, then in Helm's order.
     pub(crate) objects: Vec<Document>,
-    /// Hooks; listed, never applied.
-    pub(crate) hooks: Vec<Document>,
+    /// Hooks that may run, in Helm's order of kinds.
+    pub(crate) hooks: Vec<RenderedHook>,
     /// Whether the same input would give other bytes.
     pub(crate) is_marked: bool,
 }
@@ -69,18 +89,9 @@ impl Documents {
         };
         self.objects.iter().map(object).collect()
     }
-
-    /// The hooks, as what is left alone.
-    pub(crate) fn skipped(&self) -> Vec<SkippedObject> {
-        let skipped = |hook: &Document| SkippedObject {
-            object: reference(&hook.object),
-            reason: format!("Helm hook of {}: hooks are not run", hook.source),
-        };
-        self.hooks.iter().map(skipped).collect()
-    }
 }
 
-fn reference(object: &Value) -> ObjectRef {
+pub(crate) fn reference(object: &Value) -> ObjectRef {
     let text = |pointer: &str| {
         object
             .pointer(pointer)
@@ -103,37 +114,35 @@ fn reference(object: &Value) -> ObjectRef {
 impl RenderInput<'_> {
     /// Names the render among all that share it.
     pub(crate) fn key(&self) -> Digest {
-        let Self {
-            chart,
-            values,
-            name,
-            namespace,
-            revision,
-            capabilities,
-        } = self;
-        Digest::of_parts([
-            chart.digest().as_bytes().as_slice(),
-            values.digest.as_bytes(),
-            name.as_str().as_bytes(),
-            namespace.as_str().as_bytes(),
-            &revision.0.to_be_bytes(),
-            capabilities_digest(capabilities).as_bytes(),
-        ])
+        render_key(
+            self.chart,
+            &self.values.digest,
+            &self.release(),
+            self.capabilities,
+        )
     }
 
-    /// Renders. Blocks for as long as the chart takes; at most as long as the engine's limits allow.
-    pub(crate) fn render(&self, now: Timestamp, lookup: Option<Arc<dyn Lookup>>) -> Result<Documents, Error> {
-        let failed = |source| Error::Render {
-            component: self.name.clone(),
-            source: Box::new(source),
-        };
-        let release = Release {
+    fn release(&self) -> Release {
+        Release {
             name: self.name.to_string(),
             namespace: self.namespace.to_string(),
             revision: self.revision.0,
             is_install: self.revision.0 <= 1,
             is_upgrade: self.revision.0 > 1,
             service: "Helm".to_owned(),
+        }
+    }
+
+    /// Renders. Blocks for as long as the chart takes; at most as long as the limits allow.
+    pub(crate) fn render(
+        &self,
+        now: Timestamp,
+        lookup: Option<Arc<dyn Lookup>>,
+        limits: RenderLimits,
+    ) -> Result<Documents, Error> {
+        let failed = |source| Error::Render {
+            component: self.name.clone(),
+            source: Box::new(source),
         };
         let instant = Instant {
             seconds: now.as_second(),
@@ -142,12 +151,13 @@ impl RenderInput<'_> {
         let mut options = RenderOptions::new(instant, Box::new(SystemRandom));
         options.keys = Some(Box::new(SystemKeys));
         options.lookup = lookup;
+        options.limits = limits.engine;
         let begun = std::time::Instant::now();
-        options.deadline = Some(Box::new(move || begun.elapsed() > RENDER_TIMEOUT));
+        options.deadline = Some(Box::new(move || begun.elapsed() > limits.time));
         let rendered = evenkeel_chart::render(
             self.chart,
             &self.values.tree,
-            &release,
+            &self.release(),
             self.capabilities,
             options,
         )
@@ -159,11 +169,11 @@ impl RenderInput<'_> {
             objects.into_iter().partition(|object| object.hook.is_some());
         Ok(Documents {
             objects: objects.into_iter().map(Document::from).collect(),
-            // Test hooks are never run by anyone but `helm test`; naming them would only worry.
+            // Tests are run by a person, and rollbacks do not exist here; naming them would only worry.
             hooks: hooks
                 .into_iter()
-                .filter(|hook| !is_test(hook))
-                .map(Document::from)
+                .filter_map(hook)
+                .filter(|hook| !hook.rule.events.is_empty())
                 .collect(),
             is_marked: random || time || lookup,
         })
@@ -179,11 +189,12 @@ impl From<RenderedObject> for Document {
     }
 }
 
-fn is_test(object: &RenderedObject) -> bool {
-    object
-        .hook
-        .as_ref()
-        .is_some_and(|hook| hook.events.iter().all(|event| *event == HookEvent::Test))
+fn hook(object: RenderedObject) -> Option<RenderedHook> {
+    let rule = HookRule::of(object.hook.as_ref()?);
+    Some(RenderedHook {
+        document: object.into(),
+        rule,
+    })
 }
 
 /// Names what a chart can see of a cluster's kind.
@@ -205,38 +216,78 @@ impl RandomSource for SystemRandom {
     }
 }
 
-/// Renders without taints, shared by all clusters of the fleet; the oldest makes room.
-#[derive(Debug, Default)]
-pub(crate) struct SharedRenders(Mutex<Shared>);
+/// Renders without taints, shared by all clusters of the fleet; the least recently used makes room.
+#[derive(Debug)]
+pub(crate) struct SharedRenders(Cache<Digest, Documents>);
 
-#[derive(Debug, Default)]
-struct Shared {
-    renders: HashMap<Digest, Arc<Documents>>,
-    order: std::collections::VecDeque<Digest>,
+impl Default for SharedRenders {
+    fn default() -> Self {
+        Self(Cache::new(RENDERS_SHARED))
+    }
 }
 
 impl SharedRenders {
     pub(crate) fn get(&self, key: &Digest) -> Option<Arc<Documents>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .renders
-            .get(key)
-            .cloned()
+        self.0.get(key)
     }
 
     pub(crate) fn insert(&self, key: Digest, documents: &Arc<Documents>) {
-        if documents.is_marked {
-            return;
+        if !documents.is_marked {
+            self.0.insert(key, Arc::clone(documents));
         }
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if shared.renders.insert(key, Arc::clone(documents)).is_none() {
-            shared.order.push_back(key);
-        }
-        while shared.order.len() > RENDERS_SHARED {
-            if let Some(oldest) = shared.order.pop_front() {
-                shared.renders.remove(&oldest);
-            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Values;
+    use crate::values::merge;
+
+    fn render(template: &str, limits: RenderLimits) -> Result<Documents, Error> {
+        let files = [
+            ("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n"),
+            ("templates/a.yaml", template),
+        ];
+        let input = RenderInput {
+            chart: &Chart::from_files(files).expect("the chart is right"),
+            values: &merge(&Values::default(), Vec::new()).expect("the values are right"),
+            name: &"c".parse().expect("a name"),
+            namespace: &"n".parse().expect("a name"),
+            revision: ComponentRevision(1),
+            capabilities: &Capabilities::default(),
+        };
+        input.render(Timestamp::UNIX_EPOCH, None, limits)
+    }
+
+    #[test]
+    fn a_passed_bound_names_the_template() {
+        let template = "{{ range until 5000 }}{{ end }}apiVersion: v1\nkind: A\nmetadata: {name: a}\n";
+        assert!(render(template, RenderLimits::default()).is_ok());
+        let few = Limits {
+            iterations: 1_000,
+            ..Limits::default()
+        };
+        let engine = RenderLimits {
+            engine: few,
+            ..RenderLimits::default()
+        };
+        let time = RenderLimits {
+            time: Duration::ZERO,
+            ..RenderLimits::default()
+        };
+        for (limits, told) in [
+            (engine, "more than 1000 passes through range"),
+            (time, "the time limit"),
+        ] {
+            let Err(Error::Render { source, .. }) = render(template, limits) else {
+                panic!("{told}: no error");
+            };
+            let text = source.to_string();
+            assert!(
+                text.contains(told) && text.contains("c/templates/a.yaml:1:"),
+                "{text}"
+            );
         }
     }
 }

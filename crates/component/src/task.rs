@@ -1,12 +1,11 @@
 //! What a component reconciler is asked to do.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_cluster::{Attempt, ComponentTarget};
-use evenkeel_core::{Namespace, ObjectRef, SourceRef};
+use evenkeel_cluster::{Attempt, ComponentTarget, ReadinessRules};
+use evenkeel_core::{HookPolicy, Namespace, SourceFormat, SourceRef};
 
 use crate::{Ledger, Values};
 
@@ -35,11 +34,17 @@ impl fmt::Debug for Task {
 
 /// What is done with a component.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each running operation, and nearly all of them apply"
+)]
 pub enum Work {
-    /// Make the cluster have what the chart renders.
+    /// Make the cluster have what the source gives.
     Apply {
-        /// The chart.
+        /// The chart, kustomization or manifests.
         source: SourceRef,
+        /// Which of them; found by its files when there is none.
+        format: Option<SourceFormat>,
         /// Its values.
         values: Values,
         /// The release namespace.
@@ -48,15 +53,25 @@ pub enum Work {
         force_namespace: bool,
         /// Whether objects that are not ours may be taken over.
         adopt: bool,
-        /// Objects that moved to another component, which are not to be pruned here.
-        moved_away: BTreeSet<ObjectRef>,
+        /// When objects count as ready that the rules of their kinds do not know.
+        readiness: ReadinessRules,
         /// How long to wait for readiness; none returns once everything is applied.
         ready_within: Option<Duration>,
+        /// Whether the hooks of a chart run.
+        hooks: HookPolicy,
+        /// How long each of them may take.
+        hooks_within: Duration,
     },
     /// Delete its objects and wait until they are gone.
     Uninstall {
-        /// How long that may take.
+        /// How long that may take; and how long each of its hooks.
         gone_within: Duration,
+        /// Whether the hooks of the deletion run, as kept when it was applied last.
+        hooks: HookPolicy,
+        /// Whether to wait until everything is gone; without it a later deletion finishes the work (K10).
+        blocking: bool,
+        /// Whether finalizers that hold objects of the component's own kinds are taken off in the end.
+        strip_finalizers: bool,
     },
     /// Take our labels off its objects and leave them running.
     Orphan,

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use evenkeel_chart::{ValueSources, ValuesFile, mentions_capabilities};
+use evenkeel_chart::{ValueSources, ValuesFile, mentions_capabilities, values_digest};
 use evenkeel_core::{ComponentSpec, Digest, Sensitive, ValuesEntry, ValuesFrom};
-use evenkeel_goyaml::Value;
+use evenkeel_goyaml::{JsonStyle, Value, to_json};
 
 use crate::Error;
 
@@ -17,6 +17,8 @@ pub struct Values {
     pub set: Vec<String>,
     /// Arguments as `helm --set-string` reads them; they win over [`Values::set`].
     pub set_string: Vec<String>,
+    /// Which texts among the layers are secret, so that no diff shows them.
+    pub secrets: Vec<Sensitive<String>>,
 }
 
 /// One layer of values.
@@ -59,10 +61,32 @@ impl Values {
             .enumerate()
             .map(layer)
             .collect::<Result<_, Error>>()?;
+        let secrets = component.values.iter().filter_map(|entry| match entry {
+            ValuesEntry::Secret(map) => Some(map.values().flat_map(leaves)),
+            ValuesEntry::Inline(_) | ValuesEntry::ValuesFrom(_) => None,
+        });
         Ok(Self {
             layers,
+            secrets: secrets.flatten().map(Sensitive::new).collect(),
             ..Self::default()
         })
+    }
+
+    /// Whether nothing was given, not even an empty layer.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.layers.is_empty() && self.set.is_empty() && self.set_string.is_empty()
+    }
+}
+
+/// Every text and number of a tree of values.
+pub(crate) fn leaves(value: &serde_json::Value) -> Vec<String> {
+    use serde_json::Value as Json;
+    match value {
+        Json::Object(map) => map.values().flat_map(leaves).collect(),
+        Json::Array(items) => items.iter().flat_map(leaves).collect(),
+        Json::String(text) => vec![text.clone()],
+        Json::Number(number) => vec![number.to_string()],
+        Json::Null | Json::Bool(_) => Vec::new(),
     }
 }
 
@@ -100,20 +124,15 @@ pub(crate) fn merge(
     };
     let no_files = |name: &str| Err(format!("{name}: files cannot be read here"));
     let tree = sources.merge(no_files).map_err(|error| error.to_string())?;
-    // With types: a template tells the integer 5 of `--set` from the float 5 of a values file.
-    let text = format!("{tree:?}");
-    let mention_capabilities = mentions_capabilities(text.as_bytes());
     Ok(ResolvedValues {
+        digest: values_digest(&tree),
+        mention_capabilities: mentions_capabilities(to_json(&tree, JsonStyle::Compact).as_bytes()),
         tree,
-        digest: Digest::of(text),
-        mention_capabilities,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_goyaml::{JsonStyle, to_json};
-
     use super::*;
 
     fn text(name: &str, text: &str) -> (String, Sensitive<String>) {

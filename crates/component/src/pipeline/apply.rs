@@ -65,7 +65,7 @@ pub(crate) fn keep_render() -> ClosureStep<Operation> {
 pub(crate) fn prepare_namespace() -> ClosureStep<Operation> {
     step("prepare-namespace")
         .needs(SESSION)
-        .after("keep-render")
+        .after("keep-hooks")
         .timeout(APPLY_TIMEOUT)
         .live_only()
         .run(|cx: Context<Operation>, session| async move {
@@ -85,7 +85,7 @@ pub(crate) fn prepare_namespace() -> ClosureStep<Operation> {
 pub(crate) fn apply() -> ClosureStep<Operation> {
     step("apply")
         .needs((PLAN, SESSION))
-        .after("prepare-namespace")
+        .after("pre-hooks")
         .timeout(APPLY_TIMEOUT)
         .decide(|cx: Context<Operation>, (plan, session)| async move {
             let changes = changes(&plan, |action| action != PlanAction::Delete);
@@ -165,13 +165,15 @@ pub(crate) fn prune() -> ClosureStep<Operation> {
 pub(crate) fn record() -> ClosureStep<Operation> {
     step("record")
         .needs((SESSION, RENDERED))
-        .after("prune")
+        .after("post-hooks")
         .timeout(APPLY_TIMEOUT)
         .live_only()
         .run(|cx: Context<Operation>, (session, rendered)| async move {
             let operation = cx.state();
             operation.attach(cx.progress());
-            let recorded = session.lock().await.record(&rendered.inputs()).await;
+            let mut session = session.lock().await;
+            session.made_from(rendered.considered.revision);
+            let recorded = session.record(&rendered.inputs()).await;
             recorded.map_err(|error| operation.failed(error))?;
             Ok(Outcome::done())
         })
@@ -179,7 +181,11 @@ pub(crate) fn record() -> ClosureStep<Operation> {
 
 /// The failure `error`, after writing down what was reached, so that the next try applies only what is missing. Not being
 /// able to write that down makes nothing worse.
-async fn broken_off(operation: &Operation, session: &mut Session, error: evenkeel_cluster::Error) -> Failure {
+pub(super) async fn broken_off(
+    operation: &Operation,
+    session: &mut Session,
+    error: evenkeel_cluster::Error,
+) -> Failure {
     let writes_end = matches!(
         error.class(),
         ErrorClass::Fenced(_) | ErrorClass::Stopped | ErrorClass::Unreachable | ErrorClass::Unauthorized
@@ -207,7 +213,7 @@ fn changes(plan: &Plan, wanted: impl Fn(PlanAction) -> bool) -> Vec<Change> {
         .collect()
 }
 
-fn told(changed: usize) -> Outcome {
+pub(super) fn told(changed: usize) -> Outcome {
     match changed {
         0 => Outcome::done(),
         1 => Outcome::changed("1 object"),

@@ -1,32 +1,53 @@
-//! Where chart and values come from.
+//! Where the source's content and the values come from.
 
-use evenkeel_cluster::{ComponentTarget, DataKind, ErrorClass};
-use evenkeel_core::{DataRef, Namespace, Sensitive, ValuesFrom};
+use evenkeel_cluster::{ComponentTarget, DataKind, ErrorClass, Secrets};
+use evenkeel_core::{ComponentName, DataRef, Namespace, Sensitive, ValuesFrom};
+use evenkeel_goyaml::{Numbers, from_yaml};
+use evenkeel_source::Content;
 use evenkeel_steps::{ClosureStep, Context, Outcome, step};
 
 use crate::operation::Operation;
-use crate::pipeline::{CHART, PREPARE_TIMEOUT, VALUES};
-use crate::values::{Layer, ResolvedValues, Values, merge};
+use crate::pipeline::{CONTENT, PREPARE_TIMEOUT, VALUES};
+use crate::values::{Layer, ResolvedValues, Values, leaves, merge};
 use crate::{Error, Work};
 
-/// The chart, parsed once for all who use it.
+/// What the source holds, read once for all who use it.
 pub(crate) fn source() -> ClosureStep<Operation> {
     step("obtain-source")
-        .provides(CHART)
+        .provides(CONTENT)
         .timeout(PREPARE_TIMEOUT)
         .run(|cx: Context<Operation>, ()| async move {
-            let Work::Apply { source, .. } = &cx.state().task.work else {
+            let operation = cx.state();
+            let Work::Apply {
+                source,
+                format,
+                values,
+                ..
+            } = &operation.task.work
+            else {
                 return Ok(not_applying());
             };
-            let chart = cx
-                .state()
-                .shared
-                .sources
-                .chart(source)
-                .await
-                .map_err(Error::from)?;
-            Ok(Outcome::Done(chart))
+            let sources = &operation.shared.sources;
+            let content = sources.content(source, *format).await.map_err(Error::from)?;
+            refuse_values(operation.task.target.name(), values, &content)?;
+            Ok(Outcome::Done(content))
         })
+}
+
+/// Refuses values that nothing would come of.
+pub(crate) fn refuse_values(
+    component: &ComponentName,
+    values: &Values,
+    content: &Content,
+) -> Result<(), Error> {
+    let format = content.format();
+    if values.is_empty() || format.takes_values() {
+        return Ok(());
+    }
+    Err(Error::NoValues {
+        component: component.clone(),
+        format,
+    })
 }
 
 /// All values as one tree; those kept at the target are read there.
@@ -63,6 +84,30 @@ pub(crate) async fn resolve(
         component: target.name().clone(),
         problem,
     })
+}
+
+/// What among the values is secret: what was given as such, and what is read from Secrets of the target.
+pub(crate) async fn secrets(
+    target: &ComponentTarget,
+    values: &Values,
+    release: &Namespace,
+) -> Result<Secrets, Error> {
+    let mut texts: Vec<String> = values
+        .secrets
+        .iter()
+        .map(|secret| secret.expose().clone())
+        .collect();
+    for layer in &values.layers {
+        let Layer::Target(from @ ValuesFrom::Secret(_)) = layer else {
+            continue;
+        };
+        if let Some((_, text)) = at_target(target, from, release).await? {
+            let parsed = from_yaml(text.expose().as_bytes(), Numbers::Exact).ok();
+            let parsed = parsed.and_then(|value| serde_json::Value::try_from(value).ok());
+            texts.extend(parsed.as_ref().map(leaves).unwrap_or_default());
+        }
+    }
+    Ok(Secrets::new(texts))
 }
 
 /// A layer that is kept in a Secret or ConfigMap; none when it is optional and not there.

@@ -9,16 +9,19 @@ use evenkeel_steps::{Change, ClosureStep, Context, Decision, Failure, Outcome, s
 use evenkeel_telemetry::time;
 
 use crate::Work;
+use crate::hooks::Due;
 use crate::operation::Operation;
-use crate::pipeline::{PLAN, WAIT_TIMEOUT};
+use crate::pipeline::hooks::kept_hooks;
+use crate::pipeline::{DUE, PLAN, WAIT_TIMEOUT};
 
 /// How long a deletion that was broken off may go on, for the answers to what was sent already.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Deletes its objects in reverse order and waits until they are gone; then namespaces that we made and that are empty.
+/// Deletes its objects in reverse order and waits until they are gone.
 pub(crate) fn uninstall() -> ClosureStep<Operation> {
     step("uninstall")
         .needs(PLAN)
+        .after("pre-delete-hooks")
         .timeout(WAIT_TIMEOUT)
         .decide(|cx: Context<Operation>, plan| async move {
             let Some(options) = options(cx.state()) else {
@@ -34,7 +37,7 @@ pub(crate) fn uninstall() -> ClosureStep<Operation> {
                 let observer = removed.observer(operation);
                 let task = &operation.task;
                 let deleted = tokio::select! {
-                    deleted = task.target.delete(&task.attempt, &options, &observer) => deleted,
+                    deleted = task.target.delete_objects(&task.attempt, &options, &observer) => deleted,
                     // Most of the time nothing is written but absence waited for.
                     () = cancelled(&cx) => Err(Error::Stopped {
                         doing: "everything was gone".to_owned(),
@@ -46,27 +49,57 @@ pub(crate) fn uninstall() -> ClosureStep<Operation> {
         })
 }
 
-/// What there is to delete.
+/// Deletes what its hooks left, namespaces that we made and that are empty, and what the target remembers of it.
+pub(crate) fn forget() -> ClosureStep<Operation> {
+    step("forget")
+        .needs(PLAN)
+        .after("post-delete-hooks")
+        .timeout(WAIT_TIMEOUT)
+        .live_only()
+        .run(|cx: Context<Operation>, _plan| async move {
+            let operation = cx.state();
+            let Some(options) = options(operation) else {
+                return Ok(not_uninstalling());
+            };
+            // Whoever does not wait leaves the rest to a later deletion.
+            if !options.blocking {
+                return Ok(Outcome::done());
+            }
+            operation.attach(cx.progress());
+            let removed = Removed::default();
+            let observer = removed.observer(operation);
+            let task = &operation.task;
+            let forgotten = tokio::select! {
+                forgotten = task.target.delete_rest(&task.attempt, &options, &observer) => forgotten,
+                () = cancelled(&cx) => Err(Error::Stopped {
+                    doing: "everything was gone".to_owned(),
+                    why: Stop::Cancelled,
+                }),
+            };
+            removed.tell(operation, forgotten)
+        })
+}
+
+/// What there is to delete, and the hooks that were kept for it.
 pub(crate) fn plan() -> ClosureStep<Operation> {
     step("plan")
-        .provides(PLAN)
+        .provides((PLAN, DUE))
         .timeout(WAIT_TIMEOUT)
         .run(|cx: Context<Operation>, ()| async move {
             let operation = cx.state();
             let Some(options) = options(operation) else {
                 return Ok(not_uninstalling());
             };
-            let plan = operation
-                .task
-                .target
-                .plan_deletion(&options)
-                .await
-                .map_err(|error| operation.failed(error))?;
+            let failed = |error| operation.failed(error);
+            let target = &operation.task.target;
+            let mut plan = target.plan_deletion(&options).await.map_err(failed)?;
+            let due = kept_hooks(operation).await?;
+            plan.hooks = due.planned(target).await.map_err(failed)?;
             for kept in &plan.skipped {
                 cx.progress()
                     .line(format!("{} stays: {}", kept.object, kept.reason));
             }
-            Ok(Outcome::<Plan>::Done(plan))
+            Ok(Outcome::<(Plan, Due)>::Done((plan, due)))
         })
 }
 
@@ -109,8 +142,15 @@ pub(crate) fn leave(last: &'static str) -> ClosureStep<Operation> {
 
 fn options(operation: &Operation) -> Option<DeleteOptions> {
     match operation.task.work {
-        Work::Uninstall { gone_within } => Some(DeleteOptions {
+        Work::Uninstall {
+            gone_within,
+            blocking,
+            strip_finalizers,
+            ..
+        } => Some(DeleteOptions {
             timeout: gone_within,
+            blocking,
+            strip_finalizers,
             ..DeleteOptions::default()
         }),
         _ => None,

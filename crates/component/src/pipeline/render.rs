@@ -1,41 +1,53 @@
-//! From chart and values to what the cluster should have.
+//! From the source's content and values to what the cluster should have.
 
 use std::sync::Arc;
 
-use evenkeel_chart::Chart;
-use evenkeel_cluster::Placement;
-use evenkeel_core::ComponentRevision;
+use evenkeel_chart::{Capabilities, Chart};
+use evenkeel_cluster::{Hooks, Placement, Stop};
+use evenkeel_core::{ComponentName, ComponentRevision, Digest, HookPolicy, Namespace, SourceFormat};
+use evenkeel_source::{Content, Kustomization, Manifests};
 use evenkeel_steps::{ClosureStep, Context, Failure, Mode, Outcome, step};
 
 use crate::inputs::Considered;
+use crate::kustomize::{Fault, Kustomize};
 use crate::lookup::LiveLookup;
-use crate::operation::Operation;
+use crate::operation::{Operation, Shared};
+use crate::pipeline::hooks::Prepared;
 use crate::pipeline::obtain::not_applying;
-use crate::pipeline::{CHART, DESIRED, PREPARE_TIMEOUT, RENDERED, Rendered, VALUES};
-use crate::render::{Documents, RenderInput};
+use crate::pipeline::{CONTENT, DESIRED, HOOKS, PREPARE_TIMEOUT, RENDERED, Rendered, VALUES};
+use crate::render::{Document, Documents, RenderInput};
 use crate::values::ResolvedValues;
-use crate::{Error, Work, kept};
+use crate::{Error, Work, hooks, kept};
 
 /// The documents: kept ones when this revision was marked, shared ones when another cluster asked for the same.
 pub(crate) fn render() -> ClosureStep<Operation> {
     step("render")
-        .needs((CHART, VALUES))
+        .needs((CONTENT, VALUES))
         .provides(RENDERED)
         .timeout(PREPARE_TIMEOUT)
-        .run(|cx: Context<Operation>, (chart, values)| async move {
+        .run(|cx: Context<Operation>, (content, values)| async move {
             let operation = cx.state();
             let Work::Apply {
                 namespace,
                 force_namespace,
+                readiness,
+                hooks,
                 ..
             } = &operation.task.work
             else {
                 return Ok(not_applying());
             };
             let name = operation.task.target.name();
+            let place = Place {
+                name,
+                namespace,
+                force_namespace: *force_namespace,
+            };
             let capabilities = &operation.capabilities;
-            let considered =
-                Considered::new(&chart, &values, name, namespace, *force_namespace, capabilities);
+            let considered = consider(&operation.shared, &content, &values, capabilities, place)
+                .await?
+                .with_readiness(readiness.seal())
+                .with_hooks(*hooks);
             let revision = operation
                 .task
                 .ledger
@@ -51,11 +63,11 @@ pub(crate) fn render() -> ClosureStep<Operation> {
                     kept: Some(kept),
                 }));
             }
-            let documents = rendered(&cx, Arc::clone(&chart), values, revision).await?;
-            for hook in documents.skipped() {
-                cx.progress()
-                    .line(format!("{} is left alone: {}", hook.object, hook.reason));
-            }
+            let documents = match &*content {
+                Content::Chart(chart) => rendered(&cx, Arc::clone(chart), values, revision).await?,
+                Content::Manifests(manifests) => as_they_are(operation, manifests),
+                Content::Kustomization(kustomization) => built(&cx, kustomization).await?,
+            };
             if !documents.is_marked || cx.mode() == Mode::DryRun {
                 return Ok(Outcome::Done(Rendered {
                     documents,
@@ -76,6 +88,126 @@ pub(crate) fn render() -> ClosureStep<Operation> {
                 kept: Some(kept),
             }))
         })
+}
+
+/// Where a component goes, and under which name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) name: &'a ComponentName,
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) force_namespace: bool,
+}
+
+/// What decides the objects. Renders and builds nothing.
+pub(crate) async fn consider(
+    shared: &Shared,
+    content: &Content,
+    values: &ResolvedValues,
+    capabilities: &Capabilities,
+    place: Place<'_>,
+) -> Result<Considered, Error> {
+    let Place {
+        name,
+        namespace,
+        force_namespace,
+    } = place;
+    let version = match content {
+        Content::Chart(chart) => {
+            return Ok(Considered::of_chart(
+                chart,
+                values,
+                name,
+                namespace,
+                force_namespace,
+                capabilities,
+            ));
+        }
+        Content::Manifests(_) => String::new(),
+        Content::Kustomization(_) => {
+            let version = kustomize(shared, name)?.version().await;
+            version.map_err(|fault| build_failed(name, fault))?
+        }
+    };
+    let (format, source) = (content.format(), content.digest());
+    Ok(Considered::without_values(
+        format,
+        source,
+        &version,
+        name,
+        namespace,
+        force_namespace,
+    ))
+}
+
+/// The objects of plain manifests, shared by all clusters that have them.
+fn as_they_are(operation: &Operation, manifests: &Manifests) -> Arc<Documents> {
+    let format = SourceFormat::Manifests.as_str().as_bytes();
+    let key = Digest::of_parts([format, manifests.digest().as_bytes()]);
+    let renders = &operation.shared.renders;
+    if let Some(documents) = renders.get(&key) {
+        return documents;
+    }
+    let documents = Arc::new(Documents {
+        objects: manifests.objects().iter().cloned().map(Document::from).collect(),
+        hooks: Vec::new(),
+        is_marked: false,
+    });
+    renders.insert(key, &documents);
+    documents
+}
+
+/// The objects of a kustomization. The program is ended when the operation is to stop.
+async fn built(
+    cx: &Context<Operation>,
+    kustomization: &Arc<Kustomization>,
+) -> Result<Arc<Documents>, Failure> {
+    let operation = cx.state();
+    let name = operation.task.target.name();
+    let kustomize = kustomize(&operation.shared, name)?;
+    let built = tokio::select! {
+        built = kustomize.build(kustomization, &operation.shared.tasks) => built,
+        () = cx.cancelled() => {
+            return Err(operation.failed(evenkeel_cluster::Error::Stopped {
+                doing: "the kustomization was built".to_owned(),
+                why: Stop::Cancelled,
+            }));
+        }
+    };
+    let built = built.map_err(|fault| build_failed(name, fault))?;
+    for warning in built.warnings.iter() {
+        cx.progress().line(warning.clone());
+    }
+    Ok(built.documents)
+}
+
+/// The objects of a kustomization, without telling anybody of its warnings.
+pub(crate) async fn built_of(
+    shared: &Shared,
+    component: &ComponentName,
+    kustomization: &Arc<Kustomization>,
+) -> Result<Arc<Documents>, Error> {
+    let built = kustomize(shared, component)?
+        .build(kustomization, &shared.tasks)
+        .await;
+    Ok(built.map_err(|fault| build_failed(component, fault))?.documents)
+}
+
+fn kustomize<'a>(shared: &'a Shared, component: &ComponentName) -> Result<&'a Kustomize, Error> {
+    shared.kustomize.as_ref().ok_or_else(|| Error::NoKustomize {
+        component: component.clone(),
+    })
+}
+
+fn build_failed(component: &ComponentName, fault: Fault) -> Error {
+    let (problem, transient) = match fault {
+        Fault::Refused(problem) => (problem, false),
+        Fault::Unavailable(problem) => (problem, true),
+    };
+    Error::Kustomize {
+        component: component.clone(),
+        problem,
+        transient,
+    }
 }
 
 /// What is kept of a marked render: in the ledger, else at the target.
@@ -129,7 +261,11 @@ async fn rendered(
             operation.task.target.cluster().clone(),
             runtime.clone(),
         ));
-        let documents = Arc::new(input.render(operation.shared.clock.now(), Some(lookup))?);
+        let documents = Arc::new(input.render(
+            operation.shared.clock.now(),
+            Some(lookup),
+            operation.shared.render_limits,
+        )?);
         operation.shared.renders.insert(key, &documents);
         Ok::<_, Error>(documents)
     };
@@ -144,13 +280,14 @@ async fn rendered(
 pub(crate) fn transform() -> ClosureStep<Operation> {
     step("transform")
         .needs(RENDERED)
-        .provides(DESIRED)
+        .provides((DESIRED, HOOKS))
         .timeout(PREPARE_TIMEOUT)
         .run(|cx: Context<Operation>, rendered| async move {
             let operation = cx.state();
             let Work::Apply {
                 namespace,
                 force_namespace,
+                hooks: policy,
                 ..
             } = &operation.task.work
             else {
@@ -161,12 +298,21 @@ pub(crate) fn transform() -> ClosureStep<Operation> {
                 force_namespace: *force_namespace,
             };
             let documents = &rendered.documents;
+            let (run, skipped) = match policy {
+                HookPolicy::Run => (documents.hooks.as_slice(), Vec::new()),
+                HookPolicy::Ignore => (&[][..], hooks::ignored(&documents.hooks)),
+            };
+            let failed = |error| operation.failed(error);
             let desired = operation
                 .task
                 .target
-                .desired(documents.manifest(), &placement, documents.skipped())
-                .await;
-            Ok(Outcome::Done(desired.map_err(|error| operation.failed(error))?))
+                .desired(documents.manifest(), &placement, skipped)
+                .await
+                .map_err(failed)?;
+            let of_deletion =
+                hooks::write(run, &placement).map_err(|error| keep_failed(operation, &error))?;
+            let hooks = Hooks::new(hooks::documents(run), &placement).map_err(failed)?;
+            Ok(Outcome::Done((desired, Prepared { hooks, of_deletion })))
         })
 }
 

@@ -1,21 +1,35 @@
 //! One component at one cluster, and what tests do with it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_cluster::{
-    Attempt, Cluster, ComponentTarget, ConnectOptions, KubeconfigPolicy, Limits, Owner, Unguarded,
+    Attempt, Cluster, ComponentTarget, ConnectOptions, KubeconfigPolicy, Limits, Owner, Record, Unguarded,
+    WriteGuard,
 };
-use evenkeel_component::{Layer, Outcome, Reconciler, RunOptions, TargetLedger, Task, Values, Work};
-use evenkeel_core::{ClusterName, ComponentName, Fence, Namespace, Sensitive, SourceRef, ValuesFrom};
+use evenkeel_component::{
+    Considered, Error, KUSTOMIZE_TIMEOUT, Kustomize, KustomizeOptions, Layer, Outcome, Reconciler,
+    RemoteBases, RunOptions, TargetLedger, Task, Values, Work,
+};
+use evenkeel_core::{
+    ClusterName, ComponentName, Fence, HookPolicy, Namespace, Sensitive, SourceRef, ValuesFrom,
+};
 use evenkeel_simulator::{Options, Simulator};
 use evenkeel_source::{DirectoryPolicy, NoArchives, Sources};
 use evenkeel_steps::Mode;
-use evenkeel_telemetry::{SystemClock, Tasks};
+use evenkeel_telemetry::{CancellationToken, SystemClock, Tasks};
 
 /// How long objects may take to be ready, or gone; far more than they need.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The real program.
+pub(crate) fn kustomize() -> KustomizeOptions {
+    KustomizeOptions {
+        program: evenkeel_testkit::realparts::kustomize().unwrap(),
+        remote: RemoteBases::Refused,
+        timeout: KUSTOMIZE_TIMEOUT,
+    }
+}
 
 pub(crate) struct Bench {
     pub(crate) cluster: Cluster,
@@ -29,18 +43,28 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) async fn real(scenario: &str) -> Self {
         let cluster = evenkeel_testkit::cluster("component");
-        Self::new(cluster.kubeconfig(), scenario, None).await
+        Self::new(cluster.kubeconfig(), scenario, None, Some(kustomize())).await
     }
 
     pub(crate) async fn simulated(scenario: &str) -> Self {
+        Self::simulated_with(scenario, Some(kustomize())).await
+    }
+
+    /// With another program that builds kustomizations, or none.
+    pub(crate) async fn simulated_with(scenario: &str, kustomize: Option<KustomizeOptions>) -> Self {
         evenkeel_testkit::install_crypto_provider();
         let simulator = Simulator::start(Options::default()).await.unwrap();
         let cluster = simulator.add_cluster("component").unwrap();
         let kubeconfig = cluster.kubeconfig().to_owned();
-        Self::new(&kubeconfig, scenario, Some(simulator)).await
+        Self::new(&kubeconfig, scenario, Some(simulator), kustomize).await
     }
 
-    async fn new(kubeconfig: &str, scenario: &str, simulator: Option<Simulator>) -> Self {
+    async fn new(
+        kubeconfig: &str,
+        scenario: &str,
+        simulator: Option<Simulator>,
+        kustomize: Option<KustomizeOptions>,
+    ) -> Self {
         evenkeel_testkit::install_crypto_provider();
         let options = ConnectOptions {
             policy: KubeconfigPolicy::Registered,
@@ -62,11 +86,15 @@ impl Bench {
             clock.clone(),
             tasks.clone(),
         );
+        let mut reconciler = Reconciler::new(Arc::new(sources), tasks, clock).unwrap();
+        if let Some(options) = kustomize {
+            reconciler = reconciler.with_kustomize(Kustomize::new(options));
+        }
         let bench = Self {
             cluster,
             namespace: Namespace::new(name).unwrap(),
             target,
-            reconciler: Reconciler::new(Arc::new(sources), tasks, clock).unwrap(),
+            reconciler,
             chart: tempfile::tempdir().unwrap(),
             _simulator: simulator,
         };
@@ -79,6 +107,10 @@ impl Bench {
         let path = self.chart.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn chart_path(&self) -> String {
+        self.chart.path().display().to_string()
     }
 
     pub(crate) fn remove(&self, path: &str) {
@@ -98,14 +130,83 @@ impl Bench {
         self.run(self.work(values, Vec::new()), Mode::DryRun).await
     }
 
+    /// Applies what takes no values.
+    pub(crate) async fn apply_plain(&self) -> Outcome {
+        self.run(self.plain(), Mode::Live).await
+    }
+
+    /// The same, until `cancel`.
+    pub(crate) async fn apply_until(&self, cancel: CancellationToken) -> Outcome {
+        let options = RunOptions {
+            cancel,
+            ..RunOptions::default()
+        };
+        self.run_with(self.plain(), options).await
+    }
+
+    /// What decides the objects, as a look at the cluster asks for it.
+    pub(crate) async fn consider(&self) -> Result<Considered, Error> {
+        let spec = serde_json::from_value(serde_json::json!({
+            "name": self.target.name().as_str(),
+            "source": {"directory": {"path": self.chart.path()}},
+            "namespace": self.namespace.as_str(),
+        }));
+        self.reconciler.consider(&self.target, &spec.unwrap()).await
+    }
+
+    fn plain(&self) -> Work {
+        let mut work = self.work("{}", Vec::new());
+        if let Work::Apply { values, .. } = &mut work {
+            *values = Values::default();
+        }
+        work
+    }
+
     pub(crate) async fn uninstall(&self) -> Outcome {
-        self.run(
-            Work::Uninstall {
-                gone_within: PATIENCE,
-            },
-            Mode::Live,
-        )
-        .await
+        self.run(self.uninstalling(HookPolicy::Run), Mode::Live).await
+    }
+
+    /// Uninstalls without the hooks of the deletion.
+    pub(crate) async fn uninstall_without_hooks(&self) -> Outcome {
+        self.run(self.uninstalling(HookPolicy::Ignore), Mode::Live).await
+    }
+
+    /// What an uninstall would do.
+    pub(crate) async fn plan_uninstall(&self) -> Outcome {
+        self.run(self.uninstalling(HookPolicy::Run), Mode::DryRun).await
+    }
+
+    fn uninstalling(&self, hooks: HookPolicy) -> Work {
+        Work::Uninstall {
+            gone_within: PATIENCE,
+            hooks,
+            blocking: true,
+            strip_finalizers: false,
+        }
+    }
+
+    /// Applies with hooks ignored, or objects of others taken over.
+    pub(crate) async fn apply_so(&self, text: &str, policy: HookPolicy, take_over: bool) -> Outcome {
+        let mut work = self.work(text, Vec::new());
+        if let Work::Apply { hooks, adopt, .. } = &mut work {
+            *hooks = policy;
+            *adopt = take_over;
+        }
+        self.run(work, Mode::Live).await
+    }
+
+    /// Applies as long as `guard` lets it write, until `cancel`.
+    pub(crate) async fn apply_guarded(
+        &self,
+        values: &str,
+        guard: Arc<dyn WriteGuard>,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let options = RunOptions {
+            cancel,
+            ..RunOptions::default()
+        };
+        self.run_as(self.work(values, Vec::new()), options, guard).await
     }
 
     pub(crate) async fn orphan(&self) -> Outcome {
@@ -118,6 +219,7 @@ impl Bench {
             text: Sensitive::new(values.to_owned()),
         };
         Work::Apply {
+            format: None,
             source: SourceRef::Directory {
                 path: self.chart.path().display().to_string(),
             },
@@ -128,12 +230,26 @@ impl Bench {
             namespace: self.namespace.clone(),
             force_namespace: false,
             adopt: false,
-            moved_away: BTreeSet::new(),
+            readiness: Default::default(),
             ready_within: Some(PATIENCE),
+            hooks: HookPolicy::Run,
+            hooks_within: PATIENCE,
         }
     }
 
     async fn run(&self, work: Work, mode: Mode) -> Outcome {
+        let options = RunOptions {
+            mode,
+            ..RunOptions::default()
+        };
+        self.run_with(work, options).await
+    }
+
+    async fn run_with(&self, work: Work, options: RunOptions) -> Outcome {
+        self.run_as(work, options, Arc::new(Unguarded)).await
+    }
+
+    async fn run_as(&self, work: Work, options: RunOptions, guard: Arc<dyn WriteGuard>) -> Outcome {
         let fence = self
             .target
             .record()
@@ -143,21 +259,10 @@ impl Bench {
         let task = Task {
             target: self.target.clone(),
             work,
-            attempt: Attempt {
-                fence,
-                guard: Arc::new(Unguarded),
-            },
+            attempt: Attempt { fence, guard },
             ledger: Arc::new(TargetLedger::new(self.target.clone())),
         };
-        self.reconciler
-            .run(
-                task,
-                RunOptions {
-                    mode,
-                    ..RunOptions::default()
-                },
-            )
-            .await
+        self.reconciler.run(task, options).await
     }
 
     /// An object of the core group in the component's namespace.
@@ -166,6 +271,38 @@ impl Bench {
             .lookup("v1", kind, self.namespace.as_str(), name)
             .await
             .unwrap()
+    }
+
+    /// An object of any group in the component's namespace.
+    pub(crate) async fn find(&self, api_version: &str, kind: &str, name: &str) -> Option<serde_json::Value> {
+        self.cluster
+            .lookup(api_version, kind, self.namespace.as_str(), name)
+            .await
+            .unwrap()
+    }
+
+    /// What the target remembers of the component.
+    pub(crate) async fn record(&self) -> Option<Record> {
+        self.target.record().await.unwrap()
+    }
+
+    /// Changes or deletes an object of the component's namespace as somebody else.
+    pub(crate) async fn send(&self, method: &str, object: &str, patch: &serde_json::Value) {
+        let (root, object) = object.split_once(' ').unwrap();
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("{root}/namespaces/{}/{object}", self.namespace))
+            .header("content-type", "application/merge-patch+json");
+        let body = if patch.is_null() {
+            Vec::new()
+        } else {
+            serde_json::to_vec(patch).unwrap()
+        };
+        self.cluster
+            .raw_client()
+            .request::<serde_json::Value>(request.body(body).unwrap())
+            .await
+            .unwrap();
     }
 
     /// Writes an object as somebody else.

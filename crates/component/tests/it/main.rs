@@ -2,7 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod helm;
 mod keys;
+mod kustomize;
 mod scenarios;
 
 /// Each scenario as two tests, one on each kind of cluster.
@@ -30,11 +32,24 @@ on_both!(
     what_is_no_longer_rendered_is_pruned,
     a_password_survives_retries_and_repairs,
     a_certificate_survives_retries_and_repairs,
-    hooks_are_listed_and_never_applied,
+    hooks_run_at_their_moment_and_never_else,
+    a_plan_lists_the_hooks_that_would_run,
+    ignored_hooks_are_listed_and_never_run,
+    a_failing_hook_ends_the_operation,
+    hooks_of_a_deletion_run_though_the_source_is_gone,
+    hooks_of_a_deletion_can_be_left_out,
+    a_takeover_runs_no_install_hooks,
+    a_hook_is_waited_for_though_a_newer_version_comes,
+    a_cancelled_operation_leaves_its_hook_to_the_next,
+    hooks_keep_their_passwords,
     values_kept_at_the_target_are_used,
     a_broken_template_says_where_and_applies_nothing,
     one_broken_manifest_applies_nothing,
     an_object_of_somebody_else_stops_the_component,
     uninstalling_leaves_nothing_behind,
     orphaning_leaves_everything_running,
+    plain_manifests_are_applied_kept_and_pruned,
+    a_broken_manifest_says_where_and_applies_nothing,
+    a_kustomization_is_built_kept_and_pruned,
+    values_for_what_takes_none_are_refused,
 );

@@ -1,10 +1,15 @@
 //! What an operation must do, whatever kind of cluster it works on.
 
+mod formats;
+mod hooks;
+
 use evenkeel_component::{End, Outcome};
 use evenkeel_core::{DataRef, PlanAction, ValuesFrom};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
+pub(crate) use formats::*;
+pub(crate) use hooks::*;
 
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {color: {{ .Values.color | default \"red\" | quote }}, revision: {{ .Release.Revision | quote }}}\n";
 const DEPLOYMENT: &str = "
@@ -129,6 +134,7 @@ pub(crate) async fn what_is_no_longer_rendered_is_pruned(bench: &Bench) {
     assert!(bench.get("ConfigMap", "kept").await.is_some());
 }
 
+/// DRF-08: a chart that draws a password draws it once.
 pub(crate) async fn a_password_survives_retries_and_repairs(bench: &Bench) {
     bench.write("templates/password.yaml", PASSWORD);
     bench.write("templates/config.yaml", CONFIG);
@@ -153,25 +159,6 @@ pub(crate) async fn a_certificate_survives_retries_and_repairs(bench: &Bench) {
     succeeded(&again);
     assert_eq!(actions(&again), []);
     assert_eq!(data(bench, "Secret", "tls").await, tls);
-}
-
-pub(crate) async fn hooks_are_listed_and_never_applied(bench: &Bench) {
-    bench.write("templates/config.yaml", CONFIG);
-    let hook = CONFIG.replace(
-        "name: config",
-        "name: hook, annotations: {helm.sh/hook: pre-install}",
-    );
-    bench.write("templates/hook.yaml", &hook);
-    let applied = bench.apply("{}").await;
-    succeeded(&applied);
-    let skipped = &applied.plan.as_ref().unwrap().skipped;
-    assert!(
-        skipped
-            .iter()
-            .any(|skipped| skipped.object.name == "hook" && skipped.reason.contains("hook")),
-        "{skipped:?}"
-    );
-    assert!(bench.get("ConfigMap", "hook").await.is_none());
 }
 
 pub(crate) async fn values_kept_at_the_target_are_used(bench: &Bench) {
