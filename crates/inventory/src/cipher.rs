@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::hmac;
@@ -22,8 +23,10 @@ use crate::{Error, KeyId, Keyring};
 const MAGIC: u8 = 0xE7;
 /// The version of the layout.
 const FORMAT: u8 = 1;
+/// Bytes that say which key a value was encrypted with.
+pub(crate) const KEY_HEADER: usize = 2 + 4;
 /// Bytes before the ciphertext.
-const HEADER: usize = 2 + 4 + NONCE_LEN;
+const HEADER: usize = KEY_HEADER + NONCE_LEN;
 /// What check values are made of; not secret.
 const CHECK_TEXT: &[u8] = b"evenkeel key check";
 
@@ -36,31 +39,40 @@ pub(crate) struct Column {
     pub(crate) name: &'static str,
 }
 
+/// Every encrypted column with the primary key of its table, for whoever has to name all of them: `$with!` gets
+/// `CONSTANT = "table"."column" by "text" … | "number" …;` each. The parts of the key, joined by `/`, are the row that
+/// a value is bound to.
+macro_rules! encrypted_columns {
+    ($with:ident) => {
+        $with! {
+            KUBECONFIG = "kubeconfigs"."content" by "cluster_id" | "number";
+            SPEC = "cluster_configurations"."spec" by "cluster_id" | "version";
+            STATUS_REASON = "cluster_status"."reason" by "cluster_id" |;
+            HISTORY_REASON = "status_history"."reason" by "cluster_id" | "seq";
+            COMPONENT_REASON = "components"."reason" by "cluster_id" "component" |;
+            COMPONENT_NOT_READY = "components"."not_ready" by "cluster_id" "component" |;
+            RECONCILIATION_REASON = "reconciliations"."reason" by "id" |;
+            OPERATION_CAUSE = "operations"."cause" by "id" |;
+            OPERATION_REASON = "operations"."reason" by "id" |;
+            TIMELINE = "operation_reports"."timeline" by "operation_id" | "seq";
+            RENDER = "renders"."content" by "cluster_id" "component" | "revision";
+        }
+    };
+}
+pub(crate) use encrypted_columns;
+
 macro_rules! columns {
-    ($($constant:ident = $table:literal . $name:literal,)+) => {
+    ($($constant:ident = $table:literal . $name:literal by $($text:literal)+ | $($number:literal)?;)+) => {
         impl Column {
             $(pub(crate) const $constant: Self = Self { table: $table, name: $name };)+
 
-            /// Every encrypted column: what a rotation has to visit.
+            /// Every encrypted column.
             #[cfg(test)]
             pub(crate) const ALL: &'static [Self] = &[$(Self::$constant),+];
         }
     };
 }
-
-columns! {
-    KUBECONFIG = "kubeconfigs"."content",
-    SPEC = "cluster_configurations"."spec",
-    STATUS_REASON = "cluster_status"."reason",
-    HISTORY_REASON = "status_history"."reason",
-    COMPONENT_REASON = "components"."reason",
-    COMPONENT_NOT_READY = "components"."not_ready",
-    RECONCILIATION_REASON = "reconciliations"."reason",
-    OPERATION_CAUSE = "operations"."cause",
-    OPERATION_REASON = "operations"."reason",
-    TIMELINE = "operation_reports"."timeline",
-    RENDER = "renders"."content",
-}
+encrypted_columns!(columns);
 
 impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,28 +92,21 @@ impl Column {
     }
 }
 
-/// Encrypts and hashes under the keys of one ring.
+/// Encrypts and hashes under the keys of one ring. The keys may be replaced while it is in use; the key of the content
+/// hashes never is.
 pub(crate) struct Cipher {
-    active: KeyId,
-    keys: BTreeMap<KeyId, RandomizedNonceKey>,
+    keys: RwLock<Arc<DataKeys>>,
     content_hash: hmac::Key,
 }
 
-impl fmt::Debug for Cipher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cipher")
-            .field("active", &self.active)
-            .field("keys", &self.keys.keys())
-            .finish_non_exhaustive()
-    }
+/// The keys that encrypt columns.
+struct DataKeys {
+    active: KeyId,
+    keys: BTreeMap<KeyId, RandomizedNonceKey>,
 }
 
-impl Cipher {
-    /// A cipher over `ring`.
-    ///
-    /// # Errors
-    /// [`Error::KeyRing`] when the library refuses a key.
-    pub(crate) fn new(ring: &Keyring) -> Result<Self, Error> {
+impl DataKeys {
+    fn new(ring: &Keyring, active: KeyId) -> Result<Self, Error> {
         let mut keys = BTreeMap::new();
         for (id, key) in ring.data() {
             let key = RandomizedNonceKey::new(&AES_256_GCM, key).map_err(|_| Error::KeyRing {
@@ -110,12 +115,64 @@ impl Cipher {
             })?;
             keys.insert(id, key);
         }
+        Ok(Self { active, keys })
+    }
+}
+
+impl fmt::Debug for Cipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.keys();
+        f.debug_struct("Cipher")
+            .field("active", &keys.active)
+            .field("keys", &keys.keys.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cipher {
+    /// A cipher over `ring` that encrypts with `active`.
+    ///
+    /// # Errors
+    /// [`Error::KeyRing`] when the library refuses a key.
+    pub(crate) fn new(ring: &Keyring, active: KeyId) -> Result<Self, Error> {
         let (_, content_hash) = ring.content_hash();
         Ok(Self {
-            active: ring.active(),
-            keys,
+            keys: RwLock::new(Arc::new(DataKeys::new(ring, active)?)),
             content_hash: hmac::Key::new(hmac::HMAC_SHA256, content_hash),
         })
+    }
+
+    /// Goes on with the data keys of `ring` and encrypts with `active`. What is under way ends as it began.
+    ///
+    /// # Errors
+    /// [`Error::KeyRing`] when the library refuses a key; then everything stays as it was.
+    pub(crate) fn replace(&self, ring: &Keyring, active: KeyId) -> Result<(), Error> {
+        let keys = Arc::new(DataKeys::new(ring, active)?);
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(())
+    }
+
+    /// The key that encrypts.
+    pub(crate) fn active(&self) -> KeyId {
+        self.keys().active
+    }
+
+    /// How every value begins that was encrypted with `key`.
+    pub(crate) fn header(key: KeyId) -> [u8; KEY_HEADER] {
+        let [a, b, c, d] = key.0.to_be_bytes();
+        [MAGIC, FORMAT, a, b, c, d]
+    }
+
+    /// The key that a value says it was encrypted with; none for what is no encrypted value.
+    pub(crate) fn key_of(sealed: &[u8]) -> Option<KeyId> {
+        match sealed.first_chunk::<KEY_HEADER>()? {
+            [MAGIC, FORMAT, a, b, c, d] => Some(KeyId(u32::from_be_bytes([*a, *b, *c, *d]))),
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Arc<DataKeys> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Encrypts `plain` for one cell under the active key, with a fresh nonce.
@@ -123,19 +180,19 @@ impl Cipher {
     /// # Errors
     /// [`Error::KeyRing`] when the library fails, which it does only without random bytes.
     pub(crate) fn seal(&self, column: Column, row: &str, plain: &[u8]) -> Result<Vec<u8>, Error> {
+        let DataKeys { active, keys } = &*self.keys();
         let failed = || Error::KeyRing {
             ring: "in use".to_owned(),
-            reason: format!("key {} could not encrypt", self.active),
+            reason: format!("key {active} could not encrypt"),
         };
-        let key = self.keys.get(&self.active).ok_or_else(failed)?;
-        let aad = additional_data(column, row, self.active);
+        let key = keys.get(active).ok_or_else(failed)?;
+        let aad = additional_data(column, row, *active);
         let mut text = plain.to_vec();
         let nonce = key
             .seal_in_place_append_tag(Aad::from(aad), &mut text)
             .map_err(|_| failed())?;
         let mut sealed = Vec::with_capacity(HEADER + text.len());
-        sealed.extend_from_slice(&[MAGIC, FORMAT]);
-        sealed.extend_from_slice(&self.active.0.to_be_bytes());
+        sealed.extend_from_slice(&Self::header(*active));
         sealed.extend_from_slice(nonce.as_ref());
         sealed.append(&mut text);
         Ok(sealed)
@@ -149,7 +206,8 @@ impl Cipher {
         let Some((id, nonce, text)) = split(sealed) else {
             return Err(column.unreadable(row, "it is not an encrypted value"));
         };
-        let key = self.keys.get(&id).ok_or_else(|| {
+        let keys = self.keys();
+        let key = keys.keys.get(&id).ok_or_else(|| {
             column.unreadable(
                 row,
                 format!("it is encrypted under key {id}, which the key ring lacks"),
@@ -224,11 +282,9 @@ pub(crate) fn check_value(purpose: Purpose, id: KeyId, key: &[u8]) -> Vec<u8> {
 
 fn split(sealed: &[u8]) -> Option<(KeyId, Nonce, &[u8])> {
     let (header, text) = sealed.split_at_checked(HEADER)?;
-    let [MAGIC, FORMAT, a, b, c, d, nonce @ ..] = header else {
-        return None;
-    };
-    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-    Some((KeyId(u32::from_be_bytes([*a, *b, *c, *d])), nonce, text))
+    let key = Cipher::key_of(header)?;
+    let nonce = Nonce::try_assume_unique_for_key(header.get(KEY_HEADER..)?).ok()?;
+    Some((key, nonce, text))
 }
 
 fn additional_data(column: Column, row: &str, key: KeyId) -> Vec<u8> {
@@ -257,7 +313,8 @@ mod tests {
     use crate::KeySource;
 
     fn cipher() -> Cipher {
-        Cipher::new(&Keyring::create(&KeySource::Ephemeral, Timestamp::UNIX_EPOCH).unwrap()).unwrap()
+        let ring = Keyring::create(&KeySource::Ephemeral, Timestamp::UNIX_EPOCH).unwrap();
+        Cipher::new(&ring, ring.active()).unwrap()
     }
 
     fn reason(result: Result<Sensitive<Vec<u8>>, Error>) -> String {
@@ -325,7 +382,7 @@ mod tests {
         let (one, other) = (cipher(), cipher());
         let sealed = one.seal(Column::SPEC, "c/1", b"secret").unwrap();
         let reason = reason(other.open(Column::SPEC, "c/1", &sealed));
-        assert!(reason.contains(&format!("key {}", one.active)), "{reason}");
+        assert!(reason.contains(&format!("key {}", one.active())), "{reason}");
     }
 
     #[test]

@@ -104,6 +104,20 @@ pub enum Error {
         /// The newest fence of the operation.
         current: Fence,
     },
+    /// A setting that there is not, or a value that it cannot have.
+    #[error("setting {key}: {problem}")]
+    Setting {
+        /// Its name.
+        key: String,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
+    /// A text with a NUL character, which no database keeps.
+    #[error("{what} holds a NUL character: remove it")]
+    NulCharacter {
+        /// Which text.
+        what: &'static str,
+    },
     /// Something is larger than its bound.
     #[error("{what} has {size} bytes, at most {max} are accepted")]
     TooLarge {
@@ -146,6 +160,14 @@ pub enum Error {
         /// Where the ring was read.
         ring: String,
     },
+    /// A key cannot be treated so now.
+    #[error("key {key}: {reason}")]
+    KeyRefused {
+        /// The key.
+        key: KeyId,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// The key ring cannot be read or made.
     #[error("key ring {ring}: {reason}")]
     KeyRing {
@@ -173,6 +195,20 @@ pub enum Error {
         min_binary: String,
         /// This release.
         binary: &'static str,
+    },
+    /// The database server is too old.
+    #[error("the database server is PostgreSQL {found}, at least {min} is needed: upgrade it")]
+    ServerTooOld {
+        /// Its major release.
+        found: i64,
+        /// The oldest supported.
+        min: i64,
+    },
+    /// A database URL that cannot be used. It is not shown: it may hold a password.
+    #[error("the database URL cannot be used: {reason}")]
+    DatabaseUrl {
+        /// What is wrong with it.
+        reason: String,
     },
     /// A file or directory.
     #[error("{}: {source}", path.display())]

@@ -1,10 +1,13 @@
 //! The key ring: the keys that protect secrets at rest. It never enters the database.
 
+mod file;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use aws_lc_rs::rand::{SecureRandom as _, SystemRandom};
 use base64::Engine as _;
@@ -15,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::Error;
+
+pub use file::{KeyringFile, RingKey};
 
 /// Bytes of a key, for AES-256 and HMAC-SHA-256 alike.
 pub(crate) const KEY_BYTES: usize = 32;
@@ -28,6 +33,18 @@ pub struct KeyId(pub u32);
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08x}", self.0)
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        u32::from_str_radix(text, 16)
+            .ok()
+            .filter(|_| text.len() == 8)
+            .map(Self)
+            .ok_or_else(|| format!("key id {text:?} is not 8 hexadecimal digits"))
     }
 }
 
@@ -77,10 +94,16 @@ impl Purpose {
     }
 }
 
+/// A key that encrypts columns.
+struct DataKey {
+    created: Timestamp,
+    key: Sensitive<[u8; KEY_BYTES]>,
+}
+
 /// The keys of one installation. Several data keys may be live at once; the active one encrypts.
 pub struct Keyring {
     active: KeyId,
-    data: BTreeMap<KeyId, Sensitive<[u8; KEY_BYTES]>>,
+    data: BTreeMap<KeyId, DataKey>,
     content_hash: (KeyId, Sensitive<[u8; KEY_BYTES]>),
     source: KeySource,
 }
@@ -137,7 +160,7 @@ impl KeyEntry {
     }
 
     fn read(&self) -> Result<(KeyId, Sensitive<[u8; KEY_BYTES]>), String> {
-        let id = read_id(&self.id)?;
+        let id: KeyId = self.id.parse()?;
         let bytes = BASE64
             .decode(&self.key)
             .map(Zeroizing::new)
@@ -146,14 +169,6 @@ impl KeyEntry {
             .map_err(|_| format!("key {id} has {} bytes, expected {KEY_BYTES}", bytes.len()))?;
         Ok((id, Sensitive::new(key)))
     }
-}
-
-fn read_id(text: &str) -> Result<KeyId, String> {
-    u32::from_str_radix(text, 16)
-        .ok()
-        .filter(|_| text.len() == 8)
-        .map(KeyId)
-        .ok_or_else(|| format!("key id {text:?} is not 8 hexadecimal digits"))
 }
 
 impl Keyring {
@@ -203,11 +218,12 @@ impl Keyring {
         let content_hash = file.content_hash.read()?;
         for entry in &file.keys {
             let (id, key) = entry.read()?;
-            if id == content_hash.0 || data.insert(id, key).is_some() {
+            let created = entry.created;
+            if id == content_hash.0 || data.insert(id, DataKey { created, key }).is_some() {
                 return Err(format!("key {id} is listed twice"));
             }
         }
-        let active = read_id(&file.active)?;
+        let active: KeyId = file.active.parse()?;
         if !data.contains_key(&active) {
             return Err(format!("the active key {active} is not listed"));
         }
@@ -265,7 +281,12 @@ impl Keyring {
     }
 
     pub(crate) fn data(&self) -> impl Iterator<Item = (KeyId, &[u8; KEY_BYTES])> {
-        self.data.iter().map(|(id, key)| (*id, key.expose()))
+        self.data.iter().map(|(id, key)| (*id, key.key.expose()))
+    }
+
+    /// When a data key was made; that decides which of two is the newer one.
+    pub(crate) fn created(&self, id: KeyId) -> Option<Timestamp> {
+        self.data.get(&id).map(|key| key.created)
     }
 
     pub(crate) fn content_hash(&self) -> (KeyId, &[u8; KEY_BYTES]) {

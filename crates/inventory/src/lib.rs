@@ -1,12 +1,14 @@
 //! The inventory: all that is known of clusters, what each should run, how it is, and the queue of work.
 //!
 //! ```text
-//!   server   fleet                    traits by subject: Clusters, Configurations, Statuses, Reconciliations,
-//!      \      /                       Queue, Artifacts, Settings; together: Store
+//!   server   fleet                    traits by subject: Clusters, Configurations, Statuses, Reconciliations, Queue,
+//!      \      /                       Archives, Renders, Settings, Processes, Keys, Audit, …; together: Store
 //!    dyn Store ──── Signals           what changed, coalesced: nobody polls
 //!        │
-//!   SqliteStore     (Postgres next)   every SQL statement of the product, one folder per database
-//!        │
+//!     SqlStore                        every SQL statement of the product; what differs stands side by side
+//!      │    │
+//!   SQLite PostgreSQL                 one file and one process; one server and any number of processes
+//!
 //!   Cipher ── Keyring                 columns with secrets are encrypted before they reach a statement
 //! ```
 //!
@@ -18,46 +20,66 @@
 //! - time is the store's [`Clock`](evenkeel_core::Clock), in whole milliseconds.
 
 mod archives;
+mod audit;
 mod canonical;
+mod change_log;
 mod cipher;
 mod clusters;
 mod configurations;
+mod consents;
 mod error;
 mod keys;
 mod page;
+mod postgres;
+mod processes;
 mod queue;
 mod reconciliations;
 mod renders;
+mod retention;
 mod revisions;
+mod rotation;
 mod settings;
 mod signals;
+mod sql;
 mod sqlite;
 mod status;
 mod store;
 
 pub use archives::{ARCHIVE_BYTES_MAX, Archives};
+pub use audit::{Audit, AuditAction, AuditEntry, AuditFault, AuditFilter, AuditVerdict};
+pub use change_log::{ChangeFilter, ChangeLog, RecordedChange};
 pub use clusters::{
     Change, Cluster, ClusterFilter, Clusters, Deletion, DeletionOutcome, Identity, PutCluster, PutOutcome,
 };
 pub use configurations::{Configuration, ConfigurationSummary, Configurations};
+pub use consents::{Consent, ConsentKey, Consents, DELETIONS_KEPT, Question};
 pub use error::Error;
-pub use keys::{KeyId, KeySource, Keyring};
+pub use keys::{KeyId, KeySource, Keyring, KeyringFile, RingKey};
 pub use page::{Cursor, PAGE_MAX, Page, PageRequest, RowFailure};
+pub use processes::{Chore, Instance, Processes, SeenInstance};
 pub use queue::{
-    ClaimRequest, ClaimedOperation, Claims, Heartbeat, HeartbeatOutcome, Level, Queue, Report, Settled,
-    StopReason, TIMELINE_ENTRIES_MAX, TIMELINE_MESSAGE_BYTES_MAX, TimelineEntry,
+    ClaimLimits, ClaimRequest, ClaimedOperation, Claims, Heartbeat, HeartbeatOutcome, Level, Queue, Report,
+    Settled, StopReason, TIMELINE_ENTRIES_MAX, TIMELINE_MESSAGE_BYTES_MAX, TimelineEntry,
 };
 pub use reconciliations::{
     Begun, Finish, NewOperation, NewReconciliation, OPERATIONS_MAX, Operation, Reconciliation,
     Reconciliations,
 };
 pub use renders::{RENDER_BYTES_MAX, RENDERS_KEPT, Renders};
+pub use retention::{Cleaned, Retention, RetentionPolicy};
 pub use revisions::Revisions;
-pub use settings::{Setting, SettingScope, Settings};
+pub use rotation::{
+    KEYS_REFRESH, KeyAgreement, KeyState, KeyStatus, Keys, Reencrypted, RotationPlace, reencrypt_all,
+};
+pub use settings::{
+    SETTINGS, Setting, SettingDefinition, SettingKind, SettingLayer, SettingLayers, SettingScope, Settings,
+};
 pub use signals::{Signal, Signals, Subscription};
-pub use sqlite::{Location, OpenOptions, SqliteStore, Synchronous};
+pub use sql::{
+    Location, OpenOptions, POSTGRES_CONNECTIONS, PostgresOptions, SqlStore, Synchronous, TimeSource,
+};
 pub use status::{
-    CheckNote, ClusterStatus, ComponentOperation, ComponentStatus, Due, DueBatch, DueCluster, DueStamp,
-    FailureCount, PastStatus, Recorded, StatusChange, Statuses,
+    Asked, CheckNote, ClusterStatus, ComponentOperation, ComponentStatus, Due, DueBatch, DueCluster,
+    DueStamp, FailureCount, PastStatus, Recorded, RowMeasures, StatusChange, Statuses,
 };
 pub use store::Store;

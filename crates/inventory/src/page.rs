@@ -55,6 +55,13 @@ impl PageRequest {
 }
 
 impl PageRequest {
+    /// The cursor of a list of texts: the text after which the page begins. Ours hold no NUL, and what follows one in
+    /// another's does not matter.
+    pub(crate) fn text_cursor(&self) -> Option<&str> {
+        let cursor = self.after.as_ref()?;
+        cursor.0.split('\0').next()
+    }
+
     /// The cursor of a list that counts down: the number before which the page begins.
     pub(crate) fn number_cursor(&self) -> Result<i64, Error> {
         match &self.after {
@@ -88,6 +95,17 @@ pub struct Page<T> {
     pub failed: Vec<RowFailure>,
     /// Where the next page begins; none when this is the last.
     pub next: Option<Cursor>,
+}
+
+impl<T> Default for Page<T> {
+    /// The last page of an empty list.
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            failed: Vec::new(),
+            next: None,
+        }
+    }
 }
 
 impl<T> Page<T> {

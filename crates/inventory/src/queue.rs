@@ -32,6 +32,17 @@ pub struct ClaimRequest {
     pub lease: Duration,
 }
 
+/// How many operations may run at the same time in the whole installation; none bounds nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClaimLimits {
+    /// All together.
+    pub total: Option<u32>,
+    /// Those of one tenant; clusters without one count as one.
+    pub per_tenant: Option<u32>,
+    /// Those of one component, which one component reconciler does.
+    pub per_component: Option<u32>,
+}
+
 /// An operation and the right to work on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedOperation {
@@ -175,7 +186,15 @@ pub trait Queue: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Database`].
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claims, Error>;
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claims, Error> {
+        self.claim_within(request, &ClaimLimits::default()).await
+    }
+
+    /// The same, within limits over all processes. What they keep waiting is claimable when something else has ended.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    async fn claim_within(&self, request: &ClaimRequest, limits: &ClaimLimits) -> Result<Claims, Error>;
 
     /// Renews the leases of many operations in one statement. The answers come in the order of the question.
     ///

@@ -1,5 +1,7 @@
 //! Reconciliations and their operations.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use evenkeel_core::{
     ClusterId, ComponentName, ConfigurationVersion, DueReason, Fence, ObjectChange, OperationId,
@@ -26,6 +28,9 @@ pub struct NewOperation {
     pub cause: String,
     /// Positions, in the reconciliation's list, of the operations that must have succeeded first.
     pub depends_on: Vec<usize>,
+    /// An operation of the run that is superseded which does the same with equal inputs: it goes on as this one, with its
+    /// row and id. When it has ended meanwhile, or was told to stop, a new one is made.
+    pub carries: Option<OperationId>,
 }
 
 /// One run to begin.
@@ -49,12 +54,77 @@ pub struct NewReconciliation {
     pub operations: Vec<NewOperation>,
 }
 
+impl NewReconciliation {
+    /// Refuses positions that do not exist, cycles and too many operations.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let refused = |reason: String| {
+            Err(Error::Plan {
+                cluster: self.cluster.clone(),
+                reason,
+            })
+        };
+        let count = self.operations.len();
+        if count > OPERATIONS_MAX {
+            return refused(format!(
+                "there are {count}, at most {OPERATIONS_MAX} are accepted"
+            ));
+        }
+        let mut carried = BTreeSet::new();
+        for (position, operation) in self.operations.iter().enumerate() {
+            if let Some(id) = &operation.carries
+                && !carried.insert(id)
+            {
+                return refused(format!(
+                    "operation {position} carries {id} over, and so does another"
+                ));
+            }
+        }
+        let mut waiting: Vec<BTreeSet<usize>> = Vec::with_capacity(count);
+        for (position, operation) in self.operations.iter().enumerate() {
+            if let Some(missing) = operation.depends_on.iter().find(|other| **other >= count) {
+                return refused(format!(
+                    "operation {position} depends on {missing}, which does not exist"
+                ));
+            }
+            waiting.push(operation.depends_on.iter().copied().collect());
+        }
+        // Takes away what waits for nothing until nothing is left, or only a cycle.
+        let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (position, edges) in waiting.iter().enumerate() {
+            for edge in edges {
+                if let Some(list) = dependents.get_mut(*edge) {
+                    list.push(position);
+                }
+            }
+        }
+        let mut ready: Vec<usize> = (0..count)
+            .filter(|position| waiting.get(*position).is_some_and(BTreeSet::is_empty))
+            .collect();
+        let mut ordered = 0;
+        while let Some(position) = ready.pop() {
+            ordered += 1;
+            for dependent in dependents.get(position).into_iter().flatten() {
+                if let Some(edges) = waiting.get_mut(*dependent)
+                    && edges.remove(&position)
+                    && edges.is_empty()
+                {
+                    ready.push(*dependent);
+                }
+            }
+        }
+        if ordered < count {
+            return refused("their dependencies have a cycle".to_owned());
+        }
+        Ok(())
+    }
+}
+
 /// A run that began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// The run.
     pub id: ReconciliationId,
-    /// Its operations, in the order given.
+    /// Its operations, in the order given; one that was carried over under the id it had.
     pub operations: Vec<OperationId>,
     /// The run it superseded.
     pub superseded: Option<ReconciliationId>,
@@ -99,7 +169,7 @@ pub struct Reconciliation {
 pub struct Operation {
     /// Its id.
     pub id: OperationId,
-    /// The run it belongs to.
+    /// The run it belongs to; a later one than asked for, when that one has carried it over.
     pub reconciliation: ReconciliationId,
     /// The component.
     pub component: ComponentName,
@@ -133,7 +203,8 @@ pub struct Operation {
 #[async_trait]
 pub trait Reconciliations: Send + Sync {
     /// Begins a run, in one transaction: the running one superseded when so asked, the new one and its operations
-    /// inserted, the cluster `reconciling` (or `deleting`) and no longer due.
+    /// inserted or carried over, the cluster `reconciling` (or `deleting`) and no longer due. An operation whose component
+    /// has one that still runs waits for its end, by the run's deadline.
     ///
     /// # Errors
     /// [`Error::ReconciliationRunning`]; [`Error::Outdated`] when somebody acted on the stamp or a
@@ -183,7 +254,8 @@ pub trait Reconciliations: Send + Sync {
     /// [`Error::Database`].
     async fn overdue_reconciliations(&self, limit: u32) -> Result<Vec<ReconciliationId>, Error>;
 
-    /// The operations of a run, in the order they were given. One page holds them all.
+    /// The operations of a run, in the order they were given, then those that a later run has carried over. One page
+    /// holds them all.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Database`]; rows that cannot be read are named in the page.

@@ -15,16 +15,19 @@ pub enum Signal {
     OperationSettled,
     /// A cluster's record, configuration or status changed.
     ClusterChanged,
+    /// A setting was set or taken back.
+    SettingChanged,
 }
 
 impl Signal {
     /// All kinds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::ClusterDue,
         Self::OperationReady,
         Self::OperationStop,
         Self::OperationSettled,
         Self::ClusterChanged,
+        Self::SettingChanged,
     ];
 }
 
@@ -36,6 +39,7 @@ pub struct Signals {
     stop: watch::Sender<u64>,
     settled: watch::Sender<u64>,
     changed: watch::Sender<u64>,
+    setting: watch::Sender<u64>,
 }
 
 impl Default for Signals {
@@ -47,6 +51,7 @@ impl Default for Signals {
             stop: sender(),
             settled: sender(),
             changed: sender(),
+            setting: sender(),
         }
     }
 }
@@ -59,6 +64,7 @@ impl Signals {
             Signal::OperationStop => &self.stop,
             Signal::OperationSettled => &self.settled,
             Signal::ClusterChanged => &self.changed,
+            Signal::SettingChanged => &self.setting,
         }
     }
 

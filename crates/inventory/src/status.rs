@@ -1,6 +1,6 @@
 //! How clusters are, when each is due, and how it was before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::{
@@ -8,6 +8,7 @@ use evenkeel_core::{
     OperationId, OperationState, Strategy,
 };
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::{Error, Page, PageRequest, RowFailure};
 
@@ -15,6 +16,34 @@ use crate::{Error, Page, PageRequest, RowFailure};
 /// looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueStamp(pub(crate) i64);
+
+/// What a person asked for beyond having the cluster looked at; kept until it is acted upon.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// Also outside of its maintenance windows, and with component versions that are held back.
+    #[serde(default)]
+    pub force: bool,
+    /// The components to run whether they differ or not.
+    #[serde(default)]
+    pub components: BTreeSet<ComponentName>,
+}
+
+impl Asked {
+    /// Whether nothing was asked for.
+    pub fn is_nothing(&self) -> bool {
+        !self.force && self.components.is_empty()
+    }
+}
+
+/// How much is in a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowMeasures {
+    /// Rows in the tables that grow with what is done.
+    pub rows: u64,
+    /// Rows inserted, changed and deleted since the database was opened; none where that is not known.
+    pub written: Option<u64>,
+}
 
 /// How a cluster is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +64,8 @@ pub struct ClusterStatus {
     pub failures: u32,
     /// Nothing but deletion is done before this moment.
     pub suspended_until: Option<Timestamp>,
+    /// What a person asked for and was not acted upon yet.
+    pub asked: Asked,
     /// When it was last looked at.
     pub last_check_at: Option<Timestamp>,
 }
@@ -182,7 +213,7 @@ pub struct DueCluster {
 /// Some due clusters.
 #[derive(Debug, Default)]
 pub struct DueBatch {
-    /// The most urgent ones: by lane, then by time.
+    /// The most urgent ones: by lane, where an hour of waiting counts as much as the next lane, then by time.
     pub due: Vec<DueCluster>,
     /// Due rows that could not be read.
     pub failed: Vec<RowFailure>,
@@ -234,6 +265,13 @@ pub trait Statuses: Send + Sync {
     /// # Errors
     /// [`Error::NotFound`].
     async fn make_due(&self, cluster: &ClusterId, at: Timestamp, reason: DueReason) -> Result<(), Error>;
+
+    /// Makes a cluster due now for what a person asks, together with what was asked and not acted upon yet. Beginning a run,
+    /// and a check that finds nothing to do, act upon it.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    async fn ask(&self, cluster: &ClusterId, asked: Asked) -> Result<(), Error>;
 
     /// Suspends a cluster until a moment, or ends the suspension and makes it due now.
     ///

@@ -1,14 +1,24 @@
 //! What every store promises. Each test is a function over a [`Backend`]; a database joins with one line.
 
 mod artifacts;
+mod audit;
+mod change_log;
 mod clusters;
+mod concurrent;
+mod consents;
 mod leases;
 mod lists;
 mod model;
+mod processes;
 mod queue;
 mod requests;
+mod retention;
+mod rotation;
 mod runs;
+mod settings;
+mod shares;
 mod status;
+mod supersede;
 
 macro_rules! on {
     ($backend:ident: $($module:ident :: { $($test:ident),+ $(,)? }),+ $(,)?) => {
@@ -81,6 +91,20 @@ macro_rules! contract {
                     runs_are_listed_newest_first,
                     a_deleted_component_begins_anew,
                 },
+                shares::{
+                    limits_hold_over_all_claims,
+                    a_tenant_with_its_share_is_passed_over,
+                    a_component_with_its_share_is_passed_over,
+                    tenants_take_turns_in_the_queue,
+                    what_was_asked_is_kept_until_it_is_acted_upon,
+                },
+                supersede::{
+                    equal_operations_change_hands,
+                    what_ended_meanwhile_is_made_anew,
+                    a_carried_retry_is_tried_at_once,
+                    a_new_operation_waits_for_the_former,
+                    the_former_ends_with_its_lease,
+                },
                 queue::{
                     dependencies_give_the_order,
                     a_failure_skips_what_depends_on_it,
@@ -97,10 +121,50 @@ macro_rules! contract {
                     urgent_lanes_go_first_and_none_starves,
                     whoever_waits_is_woken,
                 },
+                consents::{
+                    a_consent_lets_the_operation_go_on,
+                    without_an_answer_the_wait_fails,
+                    questions_that_nobody_needs_go,
+                    a_consent_just_before_the_wait_counts,
+                },
                 artifacts::{
                     the_first_render_counts,
                     revisions_follow_the_inputs,
+                },
+                settings::{
                     settings_have_layers,
+                    what_is_not_valid_is_refused,
+                    whoever_uses_settings_is_told,
+                },
+                audit::{
+                    whatever_a_call_changes_is_written_down,
+                    a_change_and_its_entry_are_one,
+                    the_chain_grows_under_everybody,
+                    a_beginning_goes_and_the_rest_holds,
+                },
+                retention::{
+                    runs_go_by_age_and_number,
+                    what_is_spoken_of_stays,
+                    a_deleted_cluster_goes_in_the_end,
+                    cleaning_disturbs_nobody,
+                },
+                change_log::{
+                    changes_are_found_by_object_and_time,
+                    changes_come_in_pages,
+                },
+                rotation::{
+                    a_rotation_reaches_every_value,
+                    a_rotation_goes_on_where_it_was_cut_off,
+                    a_rotation_does_not_undo_what_others_write,
+                    a_key_in_use_is_not_removed,
+                    a_broken_ring_leaves_the_keys_in_use,
+                },
+                concurrent::{
+                    everybody_at_once,
+                },
+                processes::{
+                    processes_are_seen_and_forgotten,
+                    a_chore_is_done_by_one,
                 },
                 model::{
                     the_queue_keeps_its_promises,
@@ -111,3 +175,4 @@ macro_rules! contract {
 }
 
 contract!(sqlite, Sqlite);
+contract!(postgres, Pg);

@@ -1,6 +1,7 @@
 //! Stores to test, and short words for what the tests do with them.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,21 +10,30 @@ use evenkeel_core::{
     OperationState, ReconciliationState, Sensitive, Strategy,
 };
 use evenkeel_inventory::{
-    ClaimRequest, ClaimedOperation, Claims, Finish, Location, NewOperation, NewReconciliation, OpenOptions,
-    PutCluster, PutOutcome, Report, Settled, SqliteStore, StatusChange, Store,
+    ClaimRequest, ClaimedOperation, Claims, Finish, KeyringFile, Location, NewOperation, NewReconciliation,
+    OpenOptions, PostgresOptions, PutCluster, PutOutcome, Report, Settled, SqlStore, StatusChange, Store,
+    TimeSource,
 };
+use evenkeel_realparts::Postgres;
 use jiff::{SignedDuration, Timestamp};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 
 /// A database that can be opened anew, as after a crash.
 #[async_trait]
 pub(crate) trait Backend: Send + Sized {
+    /// Whether it gives a signal only when something happened. Where others write too, everybody looks now and then.
+    const QUIET: bool;
+
     /// An empty database.
     async fn empty(clock: Arc<ManualClock>) -> Self;
 
     /// The open store.
     fn store(&self) -> Arc<dyn Store>;
+
+    /// The key ring file.
+    fn ring(&self) -> KeyringFile;
 
     /// Drops the store without closing it and opens the database again.
     async fn crash(self) -> Self;
@@ -33,7 +43,7 @@ pub(crate) trait Backend: Send + Sized {
 pub(crate) struct Sqlite {
     pub(crate) directory: tempfile::TempDir,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Arc<SqlStore>,
 }
 
 impl Sqlite {
@@ -50,7 +60,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn open(directory: tempfile::TempDir, clock: Arc<ManualClock>) -> Self {
-        let store = SqliteStore::open(Self::options(&directory), clock.clone())
+        let store = SqlStore::open(Self::options(&directory), clock.clone())
             .await
             .unwrap();
         Self {
@@ -63,12 +73,18 @@ impl Sqlite {
 
 #[async_trait]
 impl Backend for Sqlite {
+    const QUIET: bool = true;
+
     async fn empty(clock: Arc<ManualClock>) -> Self {
         Self::open(tempfile::tempdir().unwrap(), clock).await
     }
 
     fn store(&self) -> Arc<dyn Store> {
         self.store.clone()
+    }
+
+    fn ring(&self) -> KeyringFile {
+        KeyringFile::new(self.directory.path().join("keys"))
     }
 
     async fn crash(self) -> Self {
@@ -79,6 +95,87 @@ impl Backend for Sqlite {
         } = self;
         drop(store);
         Self::open(directory, clock).await
+    }
+}
+
+/// The server of all tests that need no server of their own. It ends with the process.
+pub(crate) fn server() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| Postgres::start().unwrap())
+}
+
+/// A new, empty database on a server.
+pub(crate) async fn new_database(server: &Postgres) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut connection = PgConnection::connect(&server.url()).await.unwrap();
+    let create = AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE template0"));
+    sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
+    server.url_of(&name)
+}
+
+/// A database of its own on the common server.
+pub(crate) struct Pg {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) url: String,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) store: Arc<SqlStore>,
+}
+
+impl Pg {
+    pub(crate) fn options(url: &str, directory: &tempfile::TempDir) -> OpenOptions {
+        let mut server: PostgresOptions = url.parse().unwrap();
+        server.connections = 12;
+        server.time = TimeSource::Given;
+        OpenOptions::postgres(server, directory.path().join("keys"))
+    }
+
+    pub(crate) async fn open(url: String, directory: tempfile::TempDir, clock: Arc<ManualClock>) -> Self {
+        let store = SqlStore::open(Self::options(&url, &directory), clock.clone())
+            .await
+            .unwrap();
+        Self {
+            directory,
+            url,
+            clock,
+            store: Arc::new(store),
+        }
+    }
+
+    /// Another process on the same database.
+    pub(crate) async fn second(&self) -> SqlStore {
+        SqlStore::open(Self::options(&self.url, &self.directory), self.clock.clone())
+            .await
+            .unwrap()
+    }
+}
+
+#[async_trait]
+impl Backend for Pg {
+    const QUIET: bool = false;
+
+    async fn empty(clock: Arc<ManualClock>) -> Self {
+        let url = new_database(server()).await;
+        Self::open(url, tempfile::tempdir().unwrap(), clock).await
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn ring(&self) -> KeyringFile {
+        KeyringFile::new(self.directory.path().join("keys"))
+    }
+
+    async fn crash(self) -> Self {
+        let Self {
+            directory,
+            url,
+            clock,
+            store,
+        } = self;
+        drop(store);
+        Self::open(url, directory, clock).await
     }
 }
 
@@ -162,6 +259,7 @@ impl<B: Backend> Fleet<B> {
                     version,
                     cause: "it is new".to_owned(),
                     depends_on: depends_on.to_vec(),
+                    carries: None,
                 })
                 .collect(),
         }

@@ -1,9 +1,12 @@
 //! What only SQLite promises: one process, one file, and what stands in it.
 
+mod audit;
 mod damage;
+mod exhausted;
 mod kill;
 mod opening;
-mod secrets;
+mod rotation;
+pub(crate) mod secrets;
 
 use std::path::Path;
 

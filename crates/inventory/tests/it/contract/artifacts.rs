@@ -1,5 +1,5 @@
 use evenkeel_core::{ComponentRevision, DeleteMode, Digest, Sensitive};
-use evenkeel_inventory::{Error, RENDER_BYTES_MAX, Setting, SettingScope};
+use evenkeel_inventory::{Error, RENDER_BYTES_MAX};
 
 use crate::fixture::*;
 
@@ -107,55 +107,6 @@ pub(crate) async fn revisions_follow_the_inputs<B: Backend>() {
     let nobody = "nobody".parse().unwrap();
     assert!(matches!(
         store.resolve_revision(&nobody, &web, &one).await,
-        Err(Error::NotFound { .. })
-    ));
-}
-
-pub(crate) async fn settings_have_layers<B: Backend>() {
-    let fleet = Fleet::<B>::new().await;
-    let store = &fleet.store;
-    let mut grouped = spec("a", &[]);
-    grouped.group = Some("default".to_owned());
-    let (a, b) = (fleet.put(grouped).await.id, fleet.cluster("b", &[]).await);
-    let text = |text: &str| Some(Setting::Text(text.to_owned()));
-    let group = SettingScope::Group("default".to_owned());
-    assert_eq!(store.effective_setting(&a, "k").await.unwrap(), None);
-    store
-        .put_setting(&SettingScope::Default, "k", Some(Setting::Integer(1)))
-        .await
-        .unwrap();
-    store
-        .put_setting(&SettingScope::Default, "other", Some(Setting::Boolean(true)))
-        .await
-        .unwrap();
-    assert_eq!(
-        store.effective_setting(&a, "k").await.unwrap(),
-        Some(Setting::Integer(1))
-    );
-    store.put_setting(&group, "k", text("group")).await.unwrap();
-    assert_eq!(store.effective_setting(&a, "k").await.unwrap(), text("group"));
-    assert_eq!(
-        store.effective_setting(&b, "k").await.unwrap(),
-        Some(Setting::Integer(1))
-    );
-    store
-        .put_setting(&SettingScope::Cluster(a.clone()), "k", text("own"))
-        .await
-        .unwrap();
-    assert_eq!(store.effective_setting(&a, "k").await.unwrap(), text("own"));
-    assert_eq!(store.setting(&group, "k").await.unwrap(), text("group"));
-    store
-        .put_setting(&SettingScope::Cluster(a.clone()), "k", None)
-        .await
-        .unwrap();
-    assert_eq!(store.effective_setting(&a, "k").await.unwrap(), text("group"));
-    assert_eq!(
-        store.effective_setting(&a, "other").await.unwrap(),
-        Some(Setting::Boolean(true))
-    );
-    let nobody = "nobody".parse().unwrap();
-    assert!(matches!(
-        store.effective_setting(&nobody, "missing").await,
         Err(Error::NotFound { .. })
     ));
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::{ClusterState, ConfigurationVersion, DeleteMode};
-use evenkeel_inventory::{ClusterFilter, Error, PageRequest, StatusChange};
+use evenkeel_inventory::{
+    AuditFilter, ChangeFilter, ClusterFilter, Error, PageRequest, PutCluster, StatusChange,
+};
 use serde_json::json;
 
 use crate::fixture::*;
@@ -295,16 +297,66 @@ pub(crate) async fn filters_are_data<B: Backend>() {
                 .is_empty()
         );
         // Kept, found again, and still data.
-        let setting = evenkeel_inventory::Setting::Text(text.to_owned());
+        let setting = evenkeel_inventory::Setting::Integer(7);
         let scope = evenkeel_inventory::SettingScope::Group(text.to_owned());
-        fleet
+        let refused = fleet.store.put_setting(&scope, text, Some(setting.clone())).await;
+        assert!(matches!(refused, Err(Error::Setting { .. })), "{refused:?}");
+        let words = Some(evenkeel_inventory::Setting::Text(text.to_owned()));
+        let refused = fleet.store.put_setting(&scope, "failures-max", words).await;
+        assert!(matches!(refused, Err(Error::Setting { .. })), "{refused:?}");
+        let by = |target: Option<&str>, actor: Option<&str>| AuditFilter {
+            target: target.map(ToOwned::to_owned),
+            actor: actor.map(ToOwned::to_owned),
+            ..AuditFilter::default()
+        };
+        for filter in [by(Some(text), None), by(None, Some(text))] {
+            let page = fleet
+                .store
+                .audit_entries(&filter, &PageRequest::default())
+                .await
+                .unwrap();
+            assert!(page.items.is_empty());
+        }
+        let filter = ChangeFilter {
+            kind: Some(text.to_owned()),
+            namespace: Some(text.to_owned()),
+            name: Some(text.to_owned()),
+            ..ChangeFilter::default()
+        };
+        let page = fleet
             .store
-            .put_setting(&scope, text, Some(setting.clone()))
+            .object_changes(&id, &filter, &PageRequest::default())
             .await
             .unwrap();
-        assert_eq!(fleet.store.setting(&scope, text).await.unwrap(), Some(setting));
+        assert!(page.items.is_empty());
+        let refused = fleet.store.object_changes(&id, &filter, &cursor()).await;
+        assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+        if text.contains('\0') {
+            let refused = fleet
+                .store
+                .put_setting(&scope, "failures-max", Some(setting))
+                .await;
+            assert!(matches!(refused, Err(Error::NulCharacter { .. })), "{refused:?}");
+            let refused = fleet.store.put_setting(&scope, text, None).await;
+            assert!(matches!(refused, Err(Error::NulCharacter { .. })), "{refused:?}");
+            assert_eq!(fleet.store.setting(&scope, text).await.unwrap(), None);
+            let mut document = spec("nul", &[]);
+            document.tenant = own();
+            let refused = fleet.store.put_cluster(PutCluster::new(document)).await;
+            assert!(matches!(refused, Err(Error::NulCharacter { .. })), "{refused:?}");
+            continue;
+        }
+        fleet
+            .store
+            .put_setting(&scope, "failures-max", Some(setting.clone()))
+            .await
+            .unwrap();
+        assert_eq!(
+            fleet.store.setting(&scope, "failures-max").await.unwrap(),
+            Some(setting)
+        );
     }
-    // As content they are kept and found as they are.
+    // As content they are kept and found as they are; a NUL is refused, because PostgreSQL cannot keep it.
     for (number, text) in INJECTIONS.iter().filter(|text| !text.contains('\0')).enumerate() {
         let mut document = spec(&format!("x{number}"), &[]);
         document.tenant = Some((*text).to_owned());

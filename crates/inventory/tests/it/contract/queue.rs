@@ -530,15 +530,20 @@ pub(crate) async fn whoever_waits_is_woken<B: Backend>() {
     macro_rules! quiet {
         ($signal:ident) => {
             let waited = tokio::time::timeout(Duration::from_millis(1), $signal.changed()).await;
-            assert!(waited.is_err(), stringify!($signal));
+            assert!(waited.is_err() || !B::QUIET, stringify!($signal));
         };
     }
     // One that waits already, in a task of its own.
     let mut waiting = JoinSet::new();
     let (mut other, other_store) = (store.signals().subscribe(Signal::ClusterDue), Arc::clone(&store));
     waiting.spawn(async move {
-        assert!(other.changed().await);
-        other_store.due_clusters(8).await.unwrap().due.len()
+        loop {
+            assert!(other.changed().await);
+            let due = other_store.due_clusters(8).await.unwrap().due.len();
+            if due > 0 || B::QUIET {
+                return due;
+            }
+        }
     });
     let id = fleet.cluster("c1", &["web"]).await;
     assert_eq!(

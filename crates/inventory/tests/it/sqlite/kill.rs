@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use evenkeel_core::{Clock, DueReason, OperationState, Strategy};
 use evenkeel_inventory::{
-    Clusters as _, NewReconciliation, Queue as _, Reconciliations as _, SqliteStore, Statuses as _,
+    Clusters as _, NewReconciliation, Queue as _, Reconciliations as _, SqlStore, Statuses as _,
 };
 use jiff::Timestamp;
 
@@ -36,7 +36,7 @@ async fn child() {
     };
     let directory = std::path::PathBuf::from(directory);
     let options = evenkeel_inventory::OpenOptions::file(directory.join("db"), directory.join("keys"));
-    let store = SqliteStore::open(options, Arc::new(RealClock)).await.unwrap();
+    let store = SqlStore::open(options, Arc::new(RealClock)).await.unwrap();
     for number in 0..CLUSTERS {
         let put = evenkeel_inventory::PutCluster::new(spec(&format!("c{number}"), &["a", "b"]));
         let outcome = store.put_cluster(put).await.unwrap();
@@ -46,6 +46,7 @@ async fn child() {
             version: outcome.version,
             cause: "new".to_owned(),
             depends_on: depends_on.to_vec(),
+            carries: None,
         };
         let new = NewReconciliation {
             cluster: outcome.id.clone(),
@@ -94,7 +95,7 @@ async fn whatever_was_said_aloud_survives_a_kill() {
             evenkeel_inventory::OpenOptions::file(directory.path().join("db"), directory.path().join("keys"));
         let late = jiff::SignedDuration::from_secs(60);
         let clock = evenkeel_core::ManualClock::new(RealClock.now() + late);
-        let store = SqliteStore::open(options, Arc::new(clock)).await.unwrap();
+        let store = SqlStore::open(options, Arc::new(clock)).await.unwrap();
         for line in &said {
             let (verb, id) = line.split_once(' ').unwrap();
             match verb {

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use evenkeel_core::ManualClock;
-use evenkeel_inventory::{Clusters as _, Error, KeySource, OpenOptions, PutCluster, SqliteStore};
+use evenkeel_inventory::{Clusters as _, Error, KeySource, OpenOptions, PutCluster, SqlStore};
 use jiff::Timestamp;
 
 use super::meddle;
@@ -22,7 +22,7 @@ async fn files_are_private_and_directories_made() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("state/evenkeel");
     let options = OpenOptions::file(directory.join("db"), directory.join("keys"));
-    let store = SqliteStore::open(options, clock()).await.unwrap();
+    let store = SqlStore::open(options, clock()).await.unwrap();
     store.put_cluster(PutCluster::new(spec("c1", &[]))).await.unwrap();
     assert_eq!(mode(&directory), 0o700);
     let mut names = Vec::new();
@@ -38,10 +38,10 @@ async fn files_are_private_and_directories_made() {
 #[tokio::test]
 async fn a_second_process_is_told_who_has_it() {
     let directory = tempfile::tempdir().unwrap();
-    let first = SqliteStore::open(Sqlite::options(&directory), clock())
+    let first = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
-    let error = SqliteStore::open(Sqlite::options(&directory), clock())
+    let error = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap_err();
     let text = error.to_string();
@@ -51,18 +51,16 @@ async fn a_second_process_is_told_who_has_it() {
         "{text}"
     );
     drop(first);
-    SqliteStore::open(Sqlite::options(&directory), clock())
+    SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
 }
 
 #[tokio::test]
 async fn a_temporary_store_leaves_nothing() {
-    let store = SqliteStore::open(OpenOptions::temporary(), clock())
-        .await
-        .unwrap();
+    let store = SqlStore::open(OpenOptions::temporary(), clock()).await.unwrap();
     store.put_cluster(PutCluster::new(spec("c1", &[]))).await.unwrap();
-    let directory = store.path().parent().unwrap().to_owned();
+    let directory = store.path().unwrap().parent().unwrap().to_owned();
     assert_eq!(mode(&directory), 0o700);
     drop(store);
     assert!(!directory.exists());
@@ -71,7 +69,7 @@ async fn a_temporary_store_leaves_nothing() {
 #[tokio::test]
 async fn what_is_there_is_found_again() {
     let directory = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(Sqlite::options(&directory), clock())
+    let store = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
     let put = PutCluster::new(spec("c1", &["web"])).with_kubeconfig(secret("x"));
@@ -79,7 +77,7 @@ async fn what_is_there_is_found_again() {
     store.close().await;
     assert!(store.cluster(&outcome.id).await.is_err(), "closed is closed");
     drop(store);
-    let store = SqliteStore::open(Sqlite::options(&directory), clock())
+    let store = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
     assert_eq!(store.kubeconfig(&outcome.id).await.unwrap().expose(), "x");
@@ -90,7 +88,7 @@ async fn a_newer_schema_is_refused_only_when_it_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("db");
     drop(
-        SqliteStore::open(Sqlite::options(&directory), clock())
+        SqlStore::open(Sqlite::options(&directory), clock())
             .await
             .unwrap(),
     );
@@ -100,7 +98,7 @@ async fn a_newer_schema_is_refused_only_when_it_says_so() {
     )
     .await;
     drop(
-        SqliteStore::open(Sqlite::options(&directory), clock())
+        SqlStore::open(Sqlite::options(&directory), clock())
             .await
             .unwrap(),
     );
@@ -109,7 +107,7 @@ async fn a_newer_schema_is_refused_only_when_it_says_so() {
         "INSERT INTO schema_migrations VALUES (901, 'later', '9.0.0', '9.0.0', 0)",
     )
     .await;
-    let error = SqliteStore::open(Sqlite::options(&directory), clock())
+    let error = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap_err();
     let text = error.to_string();
@@ -123,7 +121,7 @@ async fn a_newer_schema_is_refused_only_when_it_says_so() {
 async fn other_keys() -> (tempfile::TempDir, KeySource) {
     let directory = tempfile::tempdir().unwrap();
     drop(
-        SqliteStore::open(Sqlite::options(&directory), clock())
+        SqlStore::open(Sqlite::options(&directory), clock())
             .await
             .unwrap(),
     );
@@ -143,14 +141,14 @@ async fn a_missing_ring_is_an_error_that_names_the_key() {
     let directory = tempfile::tempdir().unwrap();
     let keys = directory.path().join("keys");
     drop(
-        SqliteStore::open(Sqlite::options(&directory), clock())
+        SqlStore::open(Sqlite::options(&directory), clock())
             .await
             .unwrap(),
     );
     let ids = ids_in(&keys);
     let saved = std::fs::read(&keys).unwrap();
     std::fs::remove_file(&keys).unwrap();
-    let error = SqliteStore::open(Sqlite::options(&directory), clock())
+    let error = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap_err();
     let text = error.to_string();
@@ -160,7 +158,7 @@ async fn a_missing_ring_is_an_error_that_names_the_key() {
     );
     assert!(!keys.exists(), "no new ring for a filled database");
     std::fs::write(&keys, saved).unwrap();
-    SqliteStore::open(Sqlite::options(&directory), clock())
+    SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
 }
@@ -170,7 +168,7 @@ async fn a_wrong_ring_is_an_error_that_names_the_key() {
     let directory = tempfile::tempdir().unwrap();
     let keys = directory.path().join("keys");
     drop(
-        SqliteStore::open(Sqlite::options(&directory), clock())
+        SqlStore::open(Sqlite::options(&directory), clock())
             .await
             .unwrap(),
     );
@@ -180,7 +178,7 @@ async fn a_wrong_ring_is_an_error_that_names_the_key() {
         keys: source,
         ..Sqlite::options(&directory)
     };
-    let error = SqliteStore::open(options, clock()).await.unwrap_err();
+    let error = SqlStore::open(options, clock()).await.unwrap_err();
     let text = error.to_string();
     assert!(
         matches!(error, Error::KeyMissing { .. }) && ids.iter().any(|id| text.contains(id)),
@@ -195,7 +193,7 @@ async fn a_wrong_ring_is_an_error_that_names_the_key() {
         keys: text,
         ..Sqlite::options(&directory)
     };
-    let error = SqliteStore::open(options, clock()).await.unwrap_err();
+    let error = SqlStore::open(options, clock()).await.unwrap_err();
     let text = error.to_string();
     assert!(
         matches!(error, Error::KeyWrong { .. }) && text.contains(&ids[0]),
@@ -209,7 +207,7 @@ async fn a_wrong_ring_is_an_error_that_names_the_key() {
 async fn two_keys_live_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let keys = directory.path().join("keys");
-    let store = SqliteStore::open(Sqlite::options(&directory), clock())
+    let store = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
     let put = |name: &str| PutCluster::new(spec(name, &["web"])).with_kubeconfig(secret(name));
@@ -227,7 +225,7 @@ async fn two_keys_live_at_once() {
         .push(second["keys"][0].clone());
     std::fs::write(&keys, ring.to_string()).unwrap();
 
-    let store = SqliteStore::open(Sqlite::options(&directory), clock())
+    let store = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
     let new = store.put_cluster(put("new")).await.unwrap().id;
@@ -243,7 +241,7 @@ async fn two_keys_live_at_once() {
     // The old key may not go while the database knows it.
     ring["keys"].as_array_mut().unwrap().remove(0);
     std::fs::write(&keys, ring.to_string()).unwrap();
-    let error = SqliteStore::open(Sqlite::options(&directory), clock())
+    let error = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap_err();
     assert!(matches!(error, Error::KeyMissing { .. }), "{error}");
@@ -258,7 +256,7 @@ async fn a_ring_that_is_there_serves_an_empty_database() {
         keys: source,
         ..Sqlite::options(&directory)
     };
-    SqliteStore::open(options, clock()).await.unwrap();
+    SqlStore::open(options, clock()).await.unwrap();
     assert_eq!(std::fs::read(other.path().join("keys")).unwrap(), before);
     assert!(!directory.path().join("keys").exists());
 }

@@ -5,8 +5,7 @@ use evenkeel_core::{
     Sensitive,
 };
 use evenkeel_inventory::{
-    Clusters as _, Configurations as _, Error, Level, PutCluster, Reconciliations as _, Renders as _,
-    StatusChange, Statuses as _, TimelineEntry,
+    Clusters as _, Configurations as _, Error, Level, PutCluster, StatusChange, Store, TimelineEntry,
 };
 use serde_json::json;
 
@@ -15,15 +14,15 @@ use crate::fixture::*;
 
 /// Stands in every text that must not be found in the file. Long and unlike anything, so that it cannot be there by
 /// chance.
-const MARK: &str = "xYzZy-SeCrEt-plugh";
+pub(crate) const MARK: &str = "xYzZy-SeCrEt-plugh";
 
 fn marked(what: &str) -> String {
     format!("{MARK} {what}")
 }
 
 /// A fleet with something in every encrypted column.
-async fn filled() -> Fleet<Sqlite> {
-    let fleet = Fleet::<Sqlite>::new().await;
+pub(crate) async fn filled<B: Backend>() -> Fleet<B> {
+    let fleet = Fleet::<B>::new().await;
     let document = json!({
         "name": "c1",
         "components": [{"name": "web", "source": {"directory": {"path": "x"}}, "namespace": "apps",
@@ -76,13 +75,13 @@ async fn filled() -> Fleet<Sqlite> {
     fleet
 }
 
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+pub(crate) fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack.windows(needle.len()).any(|window| window == needle)
 }
 
 #[tokio::test]
 async fn no_secret_stands_in_the_files() {
-    let fleet = filled().await;
+    let fleet = filled::<Sqlite>().await;
     let keys = std::fs::read_to_string(fleet.backend.directory.path().join("keys")).unwrap();
     let ring: serde_json::Value = serde_json::from_str(&keys).unwrap();
     let key = ring["keys"][0]["key"].as_str().unwrap().to_owned();
@@ -114,10 +113,24 @@ async fn no_secret_stands_in_the_files() {
 
 #[tokio::test]
 async fn every_secret_can_be_read_again() {
-    let fleet = filled().await;
-    let cluster = fleet.store.cluster_by_name(&"c1".parse().unwrap()).await.unwrap();
-    assert_eq!(cluster.status.reason, Some(marked("second status")));
+    let fleet = filled::<Sqlite>().await;
+    read_all(&*fleet.store).await;
     let store = &fleet.backend.store;
+    let cluster = store.cluster_by_name(&"c1".parse().unwrap()).await.unwrap();
+    // Nothing of it shows when printed.
+    for shown in [
+        format!("{:?}", store.newest_configuration(&cluster.id).await),
+        format!("{store:?}"),
+        format!("{:?}", store.kubeconfig(&cluster.id).await),
+    ] {
+        assert!(!shown.contains(MARK), "{shown}");
+    }
+}
+
+/// Reads everything that [`filled`] has put into encrypted columns.
+pub(crate) async fn read_all(store: &dyn Store) {
+    let cluster = store.cluster_by_name(&"c1".parse().unwrap()).await.unwrap();
+    assert_eq!(cluster.status.reason, Some(marked("second status")));
     assert_eq!(
         store.kubeconfig(&cluster.id).await.unwrap().expose(),
         &marked("kubeconfig")
@@ -159,14 +172,6 @@ async fn every_secret_can_be_read_again() {
         .unwrap()
         .items;
     assert_eq!(history[0].reason, Some(marked("status")));
-    // Nothing of it shows when printed.
-    for shown in [
-        format!("{configuration:?}"),
-        format!("{store:?}"),
-        format!("{:?}", store.kubeconfig(&cluster.id).await),
-    ] {
-        assert!(!shown.contains(MARK), "{shown}");
-    }
 }
 
 /// CRY-05.

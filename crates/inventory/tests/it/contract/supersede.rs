@@ -1,0 +1,214 @@
+//! A newer run takes the place of the one before: what is equal changes hands with row and id, what still runs is waited
+//! for. The predecessor failed here: a newer version waited for the retries of the old one (K45).
+
+use evenkeel_core::{OperationId, OperationState, OperationStateKind};
+use evenkeel_inventory::{Begun, Error, HeartbeatOutcome};
+
+use crate::fixture::*;
+
+/// The next version of cluster `c1`, with `operations` of which some go on as operations that there are.
+async fn supersede<B: Backend>(
+    fleet: &Fleet<B>,
+    components: &[&str],
+    operations: &[(&str, &[usize], Option<&OperationId>)],
+) -> Begun {
+    let id = fleet.put(spec("c1", components)).await.id;
+    let plain: Vec<(&str, &[usize])> = operations
+        .iter()
+        .map(|(name, depends_on, _)| (*name, *depends_on))
+        .collect();
+    let mut plan = fleet.plan(&id, &plain).await;
+    plan.supersede = true;
+    for (operation, (_, _, carries)) in plan.operations.iter_mut().zip(operations) {
+        operation.carries = carries.cloned();
+    }
+    fleet.store.begin_reconciliation(plan).await.unwrap()
+}
+
+pub(crate) async fn equal_operations_change_hands<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let store = &fleet.store;
+    let id = fleet.cluster("c1", &["web", "db", "old"]).await;
+    let first = store
+        .begin_reconciliation(
+            fleet
+                .plan(&id, &[("web", &[]), ("db", &[0]), ("old", &[1])])
+                .await,
+        )
+        .await
+        .unwrap();
+    let web = fleet.claim_one().await;
+    let (web_id, db_id) = (&first.operations[0], &first.operations[1]);
+    let second = supersede(
+        &fleet,
+        &["web", "db", "new"],
+        &[
+            ("new", &[], None),
+            ("web", &[], Some(web_id)),
+            ("db", &[0, 1], Some(db_id)),
+        ],
+    )
+    .await;
+    assert_eq!(&second.operations[1..], [web_id.clone(), db_id.clone()]);
+
+    let operations = store.operations(&second.id).await.unwrap().items;
+    let states: Vec<_> = operations
+        .iter()
+        .map(|item| (item.state.kind(), &item.reconciliation))
+        .collect();
+    use OperationStateKind::{Pending, Running};
+    assert_eq!(
+        states,
+        [
+            (Pending, &second.id),
+            (Running, &second.id),
+            (Pending, &second.id)
+        ]
+    );
+    assert_eq!(operations[2].depends_on.len(), 2);
+    // The run it began with still tells of it, and of what it lost.
+    let old = store.operations(&first.id).await.unwrap().items;
+    let told: Vec<_> = old
+        .iter()
+        .map(|item| (item.component.as_str(), item.state.kind()))
+        .collect();
+    assert_eq!(told[0], ("old", OperationStateKind::Superseded));
+    assert_eq!(old.len(), 3);
+    assert!(old[1..].iter().all(|item| item.reconciliation == second.id));
+
+    // Its worker goes on as if nothing had happened: heartbeat and report under the id and fence it has.
+    let beats = store
+        .heartbeat(&[(web.id.clone(), web.lease.fence)], LEASE)
+        .await
+        .unwrap();
+    assert!(matches!(beats[0].outcome, HeartbeatOutcome::Renewed(_)));
+    let settled = fleet.succeed(&web).await;
+    assert_eq!((&settled.reconciliation, settled.open), (&second.id, 2));
+    let new = fleet.claim_one().await;
+    assert_eq!(new.component.as_str(), "new");
+    assert!(fleet.claims(8).await.operations.is_empty(), "db waits for both");
+    fleet.succeed(&new).await;
+    let db = fleet.claim_one().await;
+    assert_eq!((&db.id, &db.reconciliation), (db_id, &second.id));
+    assert_eq!(fleet.succeed(&db).await.open, 0);
+}
+
+pub(crate) async fn what_ended_meanwhile_is_made_anew<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let id = fleet.cluster("c1", &["web", "db"]).await;
+    let first = fleet
+        .store
+        .begin_reconciliation(fleet.plan(&id, &[("web", &[]), ("db", &[])]).await)
+        .await
+        .unwrap();
+    let claims = fleet.claims(8).await.operations;
+    let web = claims
+        .iter()
+        .find(|claim| claim.component.as_str() == "web")
+        .unwrap();
+    fleet.succeed(web).await;
+    let web_id = &first.operations[0];
+    let second = supersede(&fleet, &["web"], &[("web", &[], Some(web_id))]).await;
+    assert_ne!(&second.operations[0], web_id);
+    // One that was told to stop is not carried over by the next either.
+    let db_id = &first.operations[1];
+    let third = supersede(&fleet, &["web", "db"], &[("db", &[], Some(db_id))]).await;
+    assert_ne!(&third.operations[0], db_id);
+    // Nor does one operation go on as two, or as that of another component.
+    let mut twice = fleet.plan(&id, &[("web", &[]), ("db", &[])]).await;
+    twice.supersede = true;
+    for operation in &mut twice.operations {
+        operation.carries = Some(third.operations[0].clone());
+    }
+    let refused = fleet.store.begin_reconciliation(twice.clone()).await.unwrap_err();
+    assert!(matches!(refused, Error::Plan { .. }), "{refused}");
+    twice.operations.truncate(1);
+    let fourth = fleet.store.begin_reconciliation(twice).await.unwrap();
+    assert_ne!(fourth.operations[0], third.operations[0]);
+}
+
+pub(crate) async fn a_carried_retry_is_tried_at_once<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let id = fleet.cluster("c1", &["web"]).await;
+    let first = fleet
+        .store
+        .begin_reconciliation(fleet.plan(&id, &[("web", &[])]).await)
+        .await
+        .unwrap();
+    let web = fleet.claim_one().await;
+    let later = OperationState::Retrying {
+        reason: "no luck".to_owned(),
+        next_at: fleet.after(600),
+    };
+    fleet.report(&web, later).await;
+    assert!(fleet.claims(8).await.operations.is_empty());
+    let second = supersede(
+        &fleet,
+        &["web", "db"],
+        &[("web", &[], Some(&first.operations[0]))],
+    )
+    .await;
+    let components = fleet.store.components(&id).await.unwrap().items;
+    let shown = components
+        .iter()
+        .find(|item| item.component.as_str() == "web")
+        .unwrap();
+    assert_eq!(shown.operation.as_ref().unwrap().state, OperationState::Pending);
+    let again = fleet.claim_one().await;
+    assert_eq!((&again.id, again.attempt), (&second.operations[0], 2));
+}
+
+pub(crate) async fn a_new_operation_waits_for_the_former<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let store = &fleet.store;
+    let id = fleet.cluster("c1", &["web"]).await;
+    store
+        .begin_reconciliation(fleet.plan(&id, &[("web", &[])]).await)
+        .await
+        .unwrap();
+    let hooked = fleet.claim_one().await;
+    supersede(&fleet, &["web", "db"], &[("web", &[], None), ("db", &[0], None)]).await;
+    // Whichever run it is of.
+    let third = supersede(
+        &fleet,
+        &["web", "db", "x"],
+        &[("web", &[], None), ("db", &[0], None)],
+    )
+    .await;
+    let waiting = store.operation(&third.operations[0]).await.unwrap().state;
+    let OperationState::Waiting { reason, deadline } = &waiting else {
+        panic!("{waiting:?}");
+    };
+    assert!(reason.contains(&hooked.id.to_string()), "{reason}");
+    assert_eq!(*deadline, fleet.after(3_600));
+    let components = store.components(&id).await.unwrap().items;
+    let shown = components
+        .iter()
+        .find(|item| item.component.as_str() == "web")
+        .unwrap();
+    assert_eq!(shown.operation.as_ref().unwrap().state, waiting);
+    assert!(fleet.claims(8).await.operations.is_empty());
+
+    fleet.succeed(&hooked).await;
+    let web = fleet.claim_one().await;
+    assert_eq!((&web.id, web.attempt), (&third.operations[0], 1));
+    fleet.succeed(&web).await;
+    assert_eq!(fleet.claim_one().await.id, third.operations[1]);
+}
+
+pub(crate) async fn the_former_ends_with_its_lease<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let id = fleet.cluster("c1", &["web"]).await;
+    fleet
+        .store
+        .begin_reconciliation(fleet.plan(&id, &[("web", &[])]).await)
+        .await
+        .unwrap();
+    let dead = fleet.claim_one().await;
+    let second = supersede(&fleet, &["web", "db"], &[("web", &[], None)]).await;
+    fleet.advance(16);
+    let claims = fleet.claims(8).await;
+    assert_eq!(claims.settled[0].operation, dead.id);
+    assert_eq!(claims.operations[0].id, second.operations[0]);
+    assert!(claims.operations[0].lease.fence > dead.lease.fence);
+}
