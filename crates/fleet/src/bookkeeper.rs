@@ -10,16 +10,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{
-    ClusterState, DueReason, OperationStateKind, ReconciliationId, ReconciliationState, Strategy,
+    ClusterId, ClusterState, DueReason, OperationStateKind, ReconciliationId, ReconciliationState, Strategy,
 };
 use evenkeel_inventory::{
     self as inventory, Due, Operation, Reconciliation, Recorded, Settled, StatusChange,
 };
 use evenkeel_telemetry::CancellationToken;
 
+use crate::Settings;
 use crate::fleet::Inner;
 use crate::requests::warn_of;
-use crate::{pause, phase};
+use crate::{consent, pause, phase};
 
 use verdict::{Ended, Standing, Timing, ended, overdue, standing};
 pub(crate) use verdict::{FORGET_HINT, component_reason, deletion_failed};
@@ -36,7 +37,7 @@ pub(crate) async fn settled(inner: &Inner, settled: &Settled) {
             return finish(inner, &settled.reconciliation).await;
         }
         match settled.state {
-            OperationStateKind::Failed | OperationStateKind::Retrying => {
+            OperationStateKind::Failed | OperationStateKind::Retrying | OperationStateKind::Waiting => {
                 stand(inner, &settled.reconciliation).await
             }
             OperationStateKind::Succeeded => {
@@ -44,7 +45,7 @@ pub(crate) async fn settled(inner: &Inner, settled: &Settled) {
                 let status = inner.store.cluster(&settled.cluster).await?.status;
                 let failing = match status.state {
                     ClusterState::Degraded => true,
-                    ClusterState::Deleting => status.reason.is_some(),
+                    ClusterState::Deleting | ClusterState::Reconciling => status.reason.is_some(),
                     _ => false,
                 };
                 if failing {
@@ -80,18 +81,21 @@ async fn stand(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Er
     let Some((run, operations)) = read(inner, id).await? else {
         return Ok(());
     };
+    let settings = inner.tuning.of_id(&*inner.store, id.cluster()).await?;
     let change = match standing(run.strategy, &operations) {
         Standing::Unknown => return Ok(()),
         Standing::Is(state, reason) => StatusChange {
             reason,
-            due: meanwhile(inner, &run, state),
+            due: meanwhile(inner, &settings, &run, state, &operations),
             ..StatusChange::new(state, run.version)
         },
     };
     let (state, reason) = (change.state, change.reason.clone());
     match inner.store.record_status(id.cluster(), change).await {
         Ok(Recorded::Changed) => tracing::info!(state = state.as_str(), reason, "status"),
-        Ok(_) => {}
+        // A newer version may wait for this one to end: what fails holds it up no longer.
+        Ok(Recorded::Outdated) => let_newer_begin(inner, id.cluster()).await?,
+        Ok(Recorded::Unchanged) => {}
         // It ended meanwhile, and what followed was recorded with that.
         Err(inventory::Error::Refused(error)) => tracing::debug!(%error, "the status moved on"),
         Err(error) => return Err(error),
@@ -99,12 +103,32 @@ async fn stand(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Er
     Ok(())
 }
 
-/// A component that fails again and again must not keep the others from being looked at.
-fn meanwhile(inner: &Inner, run: &Reconciliation, state: ClusterState) -> Due {
-    if state != ClusterState::Degraded {
+/// Makes a cluster due whose newer version was put off until the run of an older one ended.
+async fn let_newer_begin(inner: &Inner, id: &ClusterId) -> Result<(), inventory::Error> {
+    let cluster = inner.store.cluster(id).await?;
+    let now = inner.clock.now();
+    let is_due = cluster.status.due.is_some_and(|(at, _)| at <= now);
+    if cluster.deletion.is_some() || cluster.deleted_at.is_some() || is_due {
+        return Ok(());
+    }
+    inner.store.make_due(id, now, DueReason::Change).await
+}
+
+/// A component that fails again and again, or waits for a person, must not keep the others from being looked at.
+fn meanwhile(
+    inner: &Inner,
+    settings: &Settings,
+    run: &Reconciliation,
+    state: ClusterState,
+    operations: &[Operation],
+) -> Due {
+    let waits = operations
+        .iter()
+        .any(|operation| operation.state.kind() == OperationStateKind::Waiting);
+    if state != ClusterState::Degraded && !(waits && state == ClusterState::Reconciling) {
         return Due::Keep;
     }
-    let next = phase::next_check(run.id.cluster(), inner.settings.check_interval, inner.clock.now());
+    let next = phase::next_check(run.id.cluster(), settings.check_interval, inner.clock.now());
     Due::At(next, DueReason::Periodic)
 }
 
@@ -127,17 +151,21 @@ async fn end(
         return Ok(());
     };
     let cluster = inner.store.cluster(id.cluster()).await?;
+    let settings = inner.settings_of(&cluster);
     let now = inner.clock.now();
     let failures = cluster.status.failures.saturating_add(1);
     let timing = Timing {
-        retry: pause::after(now, pause::backoff(&inner.settings, failures, pause::jitter())),
-        periodic: phase::next_check(&cluster.id, inner.settings.check_interval, now),
+        retry: pause::after(now, pause::backoff(&settings, failures, pause::jitter())),
+        periodic: inner.watches.after_work(
+            &cluster.id,
+            phase::next_check(&cluster.id, settings.check_interval, now),
+        ),
     };
     let mut finish = decide(&Ended {
         run: &run,
         operations: &operations,
         failures,
-        settings: &inner.settings,
+        settings: &settings,
         timing,
     });
     // A check that was due meanwhile has no say in what follows; what a person asked for since has.
@@ -161,7 +189,11 @@ async fn end(
         newer = recorded == Recorded::Outdated,
         "reconciliation ended"
     );
+    if recorded == Recorded::Outdated {
+        let_newer_begin(inner, id.cluster()).await?;
+    }
     if run.strategy == Strategy::Delete && ended == ReconciliationState::Succeeded {
+        inner.watches.end(id.cluster());
         inner.targets.forget(id.cluster());
     }
     Ok(())
@@ -176,6 +208,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
         for id in inner.store.settled_reconciliations(FINISHED_TOGETHER).await? {
             log(&id, finish(&inner, &id).await);
         }
+        consent::resume(&inner).await?;
         for id in inner.store.overdue_reconciliations(FINISHED_TOGETHER).await? {
             log(&id, give_up(&inner, &id).await);
         }

@@ -1,6 +1,6 @@
 //! The one error type of this crate: what a request can be refused for, and what can fail beneath it.
 
-use evenkeel_core::{ClusterName, ConfigurationVersion, FieldError};
+use evenkeel_core::{ChangeLoss, ClusterName, ConfigurationVersion, FieldError};
 
 use crate::SettingError;
 
@@ -51,6 +51,25 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
+    /// A change that loses more than its sender says.
+    #[error("cluster {cluster} is not changed without consent: {}", losing(losses))]
+    Consent {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What would be lost.
+        losses: Vec<ChangeLoss>,
+    },
+    /// Consent to something that is not asked.
+    #[error("cluster {cluster}: {problem}")]
+    NoQuestion {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What is asked instead.
+        problem: String,
+    },
+    /// Something that a suspension keeps from being done.
+    #[error("cluster {0} is suspended: resume it first")]
+    Suspended(ClusterName),
     /// The inventory refused or failed.
     #[error(transparent)]
     Inventory(#[from] evenkeel_inventory::Error),
@@ -63,6 +82,16 @@ pub enum Error {
     /// Metrics could not be registered or written.
     #[error(transparent)]
     Telemetry(#[from] evenkeel_telemetry::Error),
+}
+
+fn losing(losses: &[ChangeLoss]) -> String {
+    let what: Vec<&str> = losses.iter().map(|loss| loss.what.as_str()).collect();
+    let consent: Vec<&str> = losses.iter().map(|loss| loss.consent.as_str()).collect();
+    format!(
+        "{}; if that is meant, send `consent: [{}]` along",
+        what.join("; "),
+        consent.join(", ")
+    )
 }
 
 fn list(fields: &[FieldError]) -> String {

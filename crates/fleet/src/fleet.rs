@@ -5,19 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evenkeel_cluster::{KubeconfigPolicy, Owner};
-use evenkeel_component::Reconciler;
+use evenkeel_component::{Kustomize, Reconciler};
 use evenkeel_core::{Clock, ClusterName, ClusterState, Sensitive};
 use evenkeel_inventory::{CheckNote, Report, Settled, Store};
-use evenkeel_source::{DirectoryPolicy, Sources};
+use evenkeel_source::{DirectoryPolicy, Remote, Sources};
 use evenkeel_telemetry::metrics::StepMetrics;
 use evenkeel_telemetry::{Metrics, Restart, Tasks};
 
 use crate::archives::StoredArchives;
 use crate::batch::Batch;
+use crate::breaker::Breakers;
 use crate::gauges::ClusterGauges;
+use crate::siblings::SiblingSets;
 use crate::targets::Targets;
+use crate::tuning::Tuning;
+use crate::watches::{Watched, Watches};
 use crate::workers::Workers;
-use crate::{Error, Settings, bookkeeper, cleaner, look, scheduler, workers};
+use crate::{Error, Settings, bookkeeper, cleaner, keys, look, scheduler, tuning, workers};
 
 /// The content type of [`Fleet::metrics`].
 pub const METRICS_CONTENT_TYPE: &str = evenkeel_telemetry::metrics::CONTENT_TYPE;
@@ -29,6 +33,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// Which directories charts may come from.
     pub directories: DirectoryPolicy,
+    /// The way to charts of repositories and registries; none when they are refused.
+    pub remote: Option<Remote>,
     /// How the mothership works.
     pub settings: Settings,
     /// The clock, the same as the inventory's.
@@ -57,11 +63,15 @@ pub(crate) struct Inner {
     pub(crate) sources: Arc<Sources>,
     pub(crate) reconciler: Reconciler,
     pub(crate) settings: Settings,
+    pub(crate) tuning: Tuning,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tasks: Tasks,
     pub(crate) steps: StepMetrics,
     pub(crate) targets: Targets,
+    pub(crate) watches: Watches,
     pub(crate) workers: Workers,
+    pub(crate) siblings: SiblingSets,
+    pub(crate) breakers: Breakers,
     pub(crate) notes: Batch<CheckNote, Result<(), String>>,
     pub(crate) reports: Batch<Report, Result<Settled, evenkeel_inventory::Error>>,
     metrics: Metrics,
@@ -86,6 +96,7 @@ impl Fleet {
         let Parts {
             store,
             directories,
+            remote,
             settings,
             clock,
             tasks,
@@ -95,24 +106,32 @@ impl Fleet {
         metrics.collect_with(ClusterGauges(Arc::clone(&store)))?;
         let steps = StepMetrics::register(&metrics)?;
         let archives = Arc::new(StoredArchives(Arc::clone(&store)));
-        let sources = Arc::new(Sources::new(
-            directories,
-            archives,
-            Arc::clone(&clock),
-            tasks.clone(),
-        ));
+        let mut sources = Sources::new(directories, archives, Arc::clone(&clock), tasks.clone());
+        if let Some(remote) = remote {
+            sources = sources.with_remote(remote);
+        }
+        let sources = Arc::new(sources);
         let reconciler = Reconciler::new(Arc::clone(&sources), tasks.clone(), Arc::clone(&clock))?;
+        let mut reconciler = reconciler.with_render_limits(settings.render_limits);
+        if let Some(options) = &settings.kustomize {
+            reconciler = reconciler.with_kustomize(Kustomize::new(options.clone()));
+        }
         let targets = Targets::new(Arc::clone(&store), &settings, Arc::clone(&clock));
+        let watches = Watches::new(Arc::clone(&store), &settings, Arc::clone(&clock), tasks.clone());
         Ok(Self(Arc::new(Inner {
             store,
             sources,
             reconciler,
+            tuning: Tuning::new(settings.clone()),
             settings,
             clock,
             tasks,
             steps,
             targets,
+            watches,
             workers: Workers::default(),
+            siblings: SiblingSets::default(),
+            breakers: Breakers::default(),
             notes: Batch::new(),
             reports: Batch::new(),
             metrics,
@@ -141,6 +160,8 @@ impl Fleet {
         service!("reports", workers::write_reports);
         service!("bookkeeper", bookkeeper::serve);
         service!("cleaner", cleaner::serve);
+        service!("keys", keys::serve);
+        service!("settings", tuning::serve);
         service!("heartbeat", workers::heartbeat);
         service!("progress", workers::tell_progress);
         service!("workers", workers::serve);
@@ -163,10 +184,29 @@ impl Fleet {
         Ok(self.0.store.cluster_counts().await?)
     }
 
+    /// What this process watches live, and how much memory that takes.
+    pub fn watched(&self) -> Watched {
+        self.0.watches.watched()
+    }
+
+    /// Whether live watches of this process vouch for a cluster right now: everything is as the last look found it, and a
+    /// change that somebody makes is seen at once.
+    ///
+    /// # Errors
+    /// [`Error::Inventory`] when there is no such cluster.
+    pub async fn is_vouched_for(&self, cluster: &ClusterName) -> Result<bool, Error> {
+        let cluster = self.0.store.cluster_by_name(cluster).await?;
+        Ok(self.0.watches.is_calm(&cluster.id))
+    }
+
     pub(crate) async fn check_kubeconfig(&self, kubeconfig: &Sensitive<String>) -> Result<(), Error> {
         evenkeel_cluster::Cluster::check_kubeconfig(kubeconfig, &KubeconfigPolicy::Registered)
             .await
             .map_err(|error| Error::Kubeconfig(Box::new(error)))
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -179,6 +219,10 @@ impl Fleet {
 
     pub(crate) fn sources(&self) -> &Arc<Sources> {
         &self.0.sources
+    }
+
+    pub(crate) fn tuning(&self) -> &Tuning {
+        &self.0.tuning
     }
 
     pub(crate) fn targets(&self) -> &Targets {

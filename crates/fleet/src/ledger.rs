@@ -1,11 +1,14 @@
 //! A component's revisions and kept renders, from the inventory.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use evenkeel_cluster::{ComponentTarget, Record};
 use evenkeel_component::{Considered, Error, Ledger, LedgerError, TargetLedger};
-use evenkeel_core::{ClusterId, ComponentRevision, Sensitive};
+use evenkeel_core::{
+    ClusterId, ComponentRevision, ConfigurationVersion, ConsentNeeded, LossLimit, Sensitive,
+};
 use evenkeel_inventory::Store;
 
 /// The ledger of one component of one cluster.
@@ -13,6 +16,12 @@ pub(crate) struct StoredLedger {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) cluster: ClusterId,
     pub(crate) target: ComponentTarget,
+    /// The configuration version of the operation.
+    pub(crate) version: ConfigurationVersion,
+    /// How much the operation may delete without consent.
+    pub(crate) deletion_limit: LossLimit,
+    /// Set once a person has agreed to what the operation deletes.
+    pub(crate) agreed: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -58,6 +67,22 @@ impl Ledger for StoredLedger {
             .put_render(&self.cluster, self.target.name(), revision, render)
             .await;
         Ok(kept.map_err(|error| failed(&error))?)
+    }
+
+    fn deletion_limit(&self) -> LossLimit {
+        self.deletion_limit
+    }
+
+    async fn agrees(&self, needed: &ConsentNeeded) -> Result<bool, Error> {
+        let consents = self.store.consents(&self.cluster).await;
+        let consents = consents.map_err(|error| failed(&error))?;
+        let agrees = consents
+            .iter()
+            .any(|consent| consent.covers(self.version, needed));
+        if agrees {
+            self.agreed.store(true, Ordering::Relaxed);
+        }
+        Ok(agrees)
     }
 }
 

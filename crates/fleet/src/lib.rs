@@ -15,27 +15,42 @@
 //! moment something becomes due; nothing polls but a rare backstop.
 //!
 //! **Where is …?** who is due: `scheduler`; what is found at one cluster: `look`; what follows from it: `planner`; who
-//! does it: `workers`; what a cluster's status says: `bookkeeper`; what people may ask for: `requests`.
+//! does it: `workers`; who is watched, so that drift is seen at once: `watches`; what a cluster's status says: `bookkeeper`;
+//! which settings count: `tuning`; what people may ask for: `requests`, `control`; what they have to agree to:
+//! `consent`; whose turn it is: `fair`; in which hours: `maintenance`; what fails elsewhere: `breaker`.
 
+mod administration;
 mod archives;
 mod batch;
 mod bookkeeper;
+mod breaker;
 mod cleaner;
+mod consent;
+mod contract;
+mod control;
+mod dry_run;
 mod error;
+mod fair;
 mod fleet;
 mod gauges;
+mod keys;
 mod ledger;
 mod look;
+mod maintenance;
 mod pause;
 mod phase;
 mod planner;
 mod requests;
 mod scheduler;
 mod settings;
+mod siblings;
 mod targets;
+mod tuning;
 mod views;
+mod watches;
 mod workers;
 
 pub use error::Error;
 pub use fleet::{Fleet, METRICS_CONTENT_TYPE, Parts};
 pub use settings::{SettingError, Settings};
+pub use watches::Watched;

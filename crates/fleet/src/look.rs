@@ -5,7 +5,9 @@
 
 mod deletion;
 mod findings;
-mod former;
+pub(crate) mod former;
+mod gate;
+mod supersede;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +28,7 @@ use crate::fleet::Inner;
 use crate::planner::Planned;
 use crate::requests::warn_of;
 use crate::targets::Trouble;
-use crate::{pause, phase};
+use crate::{Settings, pause, phase};
 
 /// When a cluster whose components are as they should be, but not ready, is looked at again; sooner than one that is
 /// ready, since it is on its way to be, or a person waits for it.
@@ -68,6 +70,12 @@ pub(crate) async fn look(inner: &Inner, due: DueCluster) -> Result<(), inventory
         }
         configuration => configuration?,
     };
+    if look.is_left_alone(&configuration) {
+        return look.note().await;
+    }
+    if look.is_put_off(configuration.version).await? {
+        return Ok(());
+    }
     if look.is_being_done(&configuration) {
         // One that fails meanwhile makes the cluster due again.
         return look.leave_until(Due::Never).await;
@@ -78,6 +86,8 @@ pub(crate) async fn look(inner: &Inner, due: DueCluster) -> Result<(), inventory
 /// The live reconciliation of a cluster and what of it is not done.
 struct Running {
     run: Reconciliation,
+    /// Its operations that are not final.
+    open: Vec<Operation>,
     /// Components with an operation that is not final.
     busy: BTreeSet<ComponentName>,
     /// Whether one of them waits for its next try.
@@ -97,8 +107,13 @@ impl Running {
             .items
             .iter()
             .filter(|operation| operation.finished_at.is_none());
+        // What waits for a person waits for long, too.
         let failed_before = |operation: &Operation| {
-            operation.state.kind() == OperationStateKind::Retrying || operation.attempt > 1
+            let held = matches!(
+                operation.state.kind(),
+                OperationStateKind::Retrying | OperationStateKind::Waiting
+            );
+            held || operation.attempt > 1
         };
         let first_try = |operation: &Operation| {
             operation.state.kind() == OperationStateKind::Running && operation.attempt <= 1
@@ -112,6 +127,7 @@ impl Running {
             retrying: open
                 .clone()
                 .any(|operation| operation.state.kind() == OperationStateKind::Retrying),
+            open: open.cloned().collect(),
             run,
         }))
     }
@@ -130,13 +146,20 @@ impl Look<'_> {
         self.inner.clock.now()
     }
 
+    /// The settings that count for the cluster.
+    fn settings(&self) -> Arc<Settings> {
+        self.inner.settings_of(&self.cluster)
+    }
+
     /// Whether a reconciliation for this very configuration runs already, and is to be left to it. One that waits for
     /// its next try is begun anew when a person asks for it; one that is stuck is looked past at the usual times.
     fn is_being_done(&self, configuration: &Configuration) -> bool {
         self.running.as_ref().is_some_and(|running| {
             let asked_for = running.retrying && self.due.reason == DueReason::Change;
             let passed_by = running.stuck && self.due.reason != DueReason::Change;
-            running.run.version == configuration.version && !asked_for && !passed_by
+            // What was asked for by name has to be looked for in what runs.
+            let named = !self.cluster.status.asked.components.is_empty();
+            running.run.version == configuration.version && !asked_for && !passed_by && !named
         })
     }
 
@@ -154,9 +177,14 @@ impl Look<'_> {
 
     /// Changes nothing but when the cluster is due.
     async fn leave_until(&self, due: Due) -> Result<(), inventory::Error> {
+        self.leave(due, self.cluster.status.reason.clone()).await
+    }
+
+    /// Changes nothing but when the cluster is due, and what is told of it.
+    async fn leave(&self, due: Due, reason: Option<String>) -> Result<(), inventory::Error> {
         let status = &self.cluster.status;
         let change = StatusChange {
-            reason: status.reason.clone(),
+            reason,
             due,
             stamp: Some(self.due.stamp),
             ..StatusChange::new(status.state, status.observed_version)
@@ -167,21 +195,37 @@ impl Look<'_> {
     /// Looks at a cluster that should have what `configuration` lists.
     async fn at_configuration(&self, configuration: Configuration) -> Result<(), inventory::Error> {
         let version = configuration.version;
-        let found =
-            tokio::time::timeout(self.inner.settings.check_timeout, self.findings(&configuration)).await;
-        let found = found.unwrap_or(Err(Trouble::Slow(self.inner.settings.check_timeout)));
+        let found = tokio::time::timeout(self.settings().check_timeout, self.findings(&configuration)).await;
+        let found = found.unwrap_or(Err(Trouble::Slow(self.settings().check_timeout)));
         match found {
             Err(Trouble::Inventory(error)) if error.is_transient() => Err(error),
             Err(trouble) => self.cannot(version, trouble).await,
-            Ok(findings) => match findings.into_plan(&configuration)? {
-                Ok(planned) if self.is_in_good_hands(version, &planned) => {
-                    tracing::debug!("left to the reconciliation that runs");
-                    self.note().await
+            Ok(mut findings) => {
+                let watch = findings.watch.take();
+                let asked = &self.cluster.status.asked.components;
+                match findings.with(asked, &configuration).into_plan(&configuration)? {
+                    Ok(planned) if self.is_in_good_hands(version, &planned) => {
+                        tracing::debug!("left to the reconciliation that runs");
+                        self.note().await
+                    }
+                    Ok(planned) if self.is_held(&configuration, &planned).await? => Ok(()),
+                    Ok(planned) => self.begin(version, planned).await,
+                    Err(unready) => {
+                        if let Some((target, baseline)) = watch {
+                            self.inner.watches.watch(&self.cluster.id, &target, baseline);
+                        }
+                        self.is_steady(version, unready).await
+                    }
                 }
-                Ok(planned) => self.begin(version, planned).await,
-                Err(unready) => self.is_steady(version, unready).await,
-            },
+            }
         }
+    }
+
+    /// Whether live watches may stand in for asking the cluster: only at its usual time, when nothing is under way.
+    fn may_be_vouched_for(&self, target: &evenkeel_cluster::Cluster) -> bool {
+        let is_usual = self.due.reason == DueReason::Periodic && self.running.is_none();
+        let may = self.inner.watches.may_vouch(&self.cluster.id, target);
+        is_usual && may
     }
 
     /// Nothing is to be done; `unready` components are as they should be and not ready.
@@ -196,7 +240,7 @@ impl Look<'_> {
             known_unready,
         } = unready;
         if unready.is_empty() {
-            let next = phase::next_check(&self.cluster.id, self.inner.settings.check_interval, now);
+            let next = phase::next_check(&self.cluster.id, self.settings().check_interval, now);
             let status = &self.cluster.status;
             let known = status.state == ClusterState::Ready
                 && status.observed_version == version
@@ -216,7 +260,7 @@ impl Look<'_> {
             };
             return self.settle(version, change).await;
         }
-        let again = pause::after(now, UNREADY_AGAIN.min(self.inner.settings.check_interval));
+        let again = pause::after(now, UNREADY_AGAIN.min(self.settings().check_interval));
         let change = StatusChange {
             reason: unready_reason(&unready),
             due: Due::At(again, DueReason::Retry),
@@ -230,7 +274,7 @@ impl Look<'_> {
     /// Notes that all is as it was; together with other clusters' notes.
     async fn note(&self) -> Result<(), inventory::Error> {
         let checked_at = self.now();
-        let next_due_at = phase::next_check(&self.cluster.id, self.inner.settings.check_interval, checked_at);
+        let next_due_at = phase::next_check(&self.cluster.id, self.settings().check_interval, checked_at);
         let note = CheckNote {
             cluster: self.cluster.id.clone(),
             stamp: self.due.stamp,
@@ -258,7 +302,7 @@ impl Look<'_> {
                 }
                 _ => Duration::ZERO,
             };
-            let pause = pause::backoff_since(&self.inner.settings, since, pause::jitter());
+            let pause = pause::backoff_since(&self.settings(), since, pause::jitter());
             let pause = pause.max(trouble.asked_pause().unwrap_or_default());
             (
                 ClusterState::Degraded,
@@ -275,8 +319,18 @@ impl Look<'_> {
     }
 
     /// Begins the reconciliation that was planned.
-    async fn begin(&self, version: ConfigurationVersion, planned: Planned) -> Result<(), inventory::Error> {
+    async fn begin(
+        &self,
+        version: ConfigurationVersion,
+        mut planned: Planned,
+    ) -> Result<(), inventory::Error> {
+        self.carry(&mut planned).await?;
         let count = planned.operations.len();
+        let carried = planned
+            .operations
+            .iter()
+            .filter(|operation| operation.carries.is_some())
+            .count();
         let strategy = planned.strategy;
         let begun = self
             .inner
@@ -297,6 +351,7 @@ impl Look<'_> {
             version = version.0,
             strategy = strategy.as_str(),
             operations = count,
+            carried,
             reason = self.due.reason.as_str(),
             superseded,
             "reconciliation begins"
@@ -353,7 +408,7 @@ impl Look<'_> {
             version,
             strategy: planned.strategy,
             reason: self.due.reason,
-            deadline: pause::after(self.now(), self.inner.settings.deadline),
+            deadline: pause::after(self.now(), self.settings().deadline),
             stamp: Some(self.due.stamp),
             supersede: self.running.is_some(),
             operations: planned.operations,

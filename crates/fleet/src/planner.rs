@@ -78,6 +78,7 @@ pub(crate) fn plan(
             version,
             cause: cause.unwrap_or_default(),
             depends_on: waits.collect(),
+            carries: None,
         };
         let position = run.push(operation);
         run.moves.insert(name.clone(), position);
@@ -97,6 +98,7 @@ pub(crate) fn plan(
             version,
             cause: application.cause,
             depends_on: waits.collect(),
+            carries: None,
         };
         let position = run.push(operation);
         run.applications.insert(name.clone(), position);
@@ -156,6 +158,7 @@ impl Run {
                 version: removal.version,
                 cause: removal.cause,
                 depends_on: waits.into_iter().collect(),
+                carries: None,
             };
             self.push(operation);
         }

@@ -1,33 +1,47 @@
 //! What people and programs ask of the fleet: read a request, check it, hand it to the inventory. Work follows by
 //! itself: the inventory's signals wake the scheduler.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel_api as api;
+use evenkeel_cluster::ReadinessRules;
 use evenkeel_core::{
     ClusterName, ClusterSpec, ConfigurationVersion, DeleteMode, DueReason, FieldError, ReconciliationId,
-    Sensitive,
+    ReconciliationState, Sensitive, SourceRef,
 };
 use evenkeel_inventory::{
     self as inventory, Change, ClusterFilter, Cursor, DeletionOutcome, PageRequest, PutCluster, Signal,
 };
 
-use crate::{Error, Fleet, views};
+use crate::{Error, Fleet, Settings, consent, views};
 
 /// How many rows a page has unless asked for otherwise.
-const PAGE_SIZE: u32 = 100;
+pub(crate) const PAGE_SIZE: u32 = 100;
 /// How often a status is read again when the cluster moved on in between; each time means that much happened.
 const STATUS_TRIES: u32 = 10;
+/// How often a change is compared with the newest version when that moved on in between.
+const PUT_TRIES: u32 = 5;
 /// How many versions and runs a history shows, newest first.
 const HISTORY_SHOWN: u32 = 50;
+
+/// What is stored of a cluster that is to be changed.
+struct Stored {
+    version: ConfigurationVersion,
+    spec: ClusterSpec,
+    /// Whether it is being deleted.
+    going: bool,
+    /// The settings that count for it.
+    settings: Arc<Settings>,
+}
 
 impl Fleet {
     /// Registers a cluster or gives it a new configuration.
     ///
     /// # Errors
-    /// [`Error::NameMismatch`], [`Error::Invalid`], [`Error::Sources`], [`Error::Kubeconfig`], and what the inventory
-    /// refuses.
+    /// [`Error::NameMismatch`], [`Error::Invalid`], [`Error::Sources`], [`Error::Kubeconfig`], [`Error::Consent`], and what
+    /// the inventory refuses.
     pub async fn put_cluster(
         &self,
         path: &ClusterName,
@@ -42,19 +56,45 @@ impl Fleet {
         if let Some(kubeconfig) = &document.kubeconfig {
             self.check_kubeconfig(kubeconfig).await?;
         }
-        let stored = self.stored_spec(path).await?;
-        let spec = document.spec.unmasked(stored.as_ref())?;
-        spec.validate()?;
-        self.check_sources(&spec)?;
-        let put = PutCluster {
-            id: None,
-            spec,
-            kubeconfig: document.kubeconfig,
-            if_version: None,
-        };
-        let outcome = self.store().put_cluster(put).await?;
-        tracing::info!(cluster = path.as_str(), version = outcome.version.0, change = ?outcome.change, "accepted");
-        Ok(accepted(path, outcome))
+        document.spec.validate()?;
+        check_schedule(&document.spec)?;
+        check_readiness(&document.spec)?;
+        self.check_sources(&document.spec).await?;
+        for tries_left in (0..PUT_TRIES).rev() {
+            let stored = self.stored_spec(path).await?;
+            let spec = document
+                .spec
+                .clone()
+                .unmasked(stored.as_ref().map(|stored| &stored.spec))?;
+            // One that is going is not changed whatever its sender consents to, and the inventory says so.
+            if let Some(stored) = stored.as_ref().filter(|stored| !stored.going) {
+                consent::check_change(&stored.settings, path, &stored.spec, &spec, &document.consent)?;
+            }
+            let put = PutCluster {
+                id: None,
+                spec,
+                kubeconfig: document.kubeconfig.clone(),
+                // What is lost was told from this version.
+                if_version: stored
+                    .as_ref()
+                    .filter(|stored| !stored.going)
+                    .map(|stored| stored.version),
+            };
+            match self.store().put_cluster(put).await {
+                Err(inventory::Error::VersionMismatch { .. }) if tries_left > 0 => {}
+                outcome => {
+                    let outcome = outcome?;
+                    tracing::info!(cluster = path.as_str(), version = outcome.version.0, change = ?outcome.change, "accepted");
+                    return Ok(accepted(path, outcome));
+                }
+            }
+        }
+        // The last try has returned.
+        Err(inventory::Error::NotFound {
+            what: "cluster",
+            id: path.to_string(),
+        }
+        .into())
     }
 
     /// Replaces a cluster's kubeconfig.
@@ -133,6 +173,14 @@ impl Fleet {
                 .store()
                 .reconciliations(&cluster.id, &PageRequest::first(1))
                 .await?;
+            let running = newest
+                .items
+                .first()
+                .filter(|run| run.state == ReconciliationState::Running);
+            let live = match running {
+                Some(run) => Some(self.store().operations(&run.id).await?.items),
+                None => None,
+            };
             // Read one after the other, they may be of different moments: then the whole would be of none.
             let again = self.store().cluster_by_name(name).await?;
             if tries_left > 0 && !is_same(&cluster, &again) {
@@ -142,7 +190,15 @@ impl Fleet {
             warn_of(&components.failed);
             warn_of(&newest.failed);
             let newest = newest.items.first();
-            return Ok(views::status(again, &graph, components.items, newest));
+            let now = self.clock().now();
+            return Ok(views::status(
+                again,
+                &graph,
+                components.items,
+                newest,
+                live.as_deref(),
+                now,
+            ));
         }
         Err(inventory::Error::Outdated(cluster.id).into())
     }
@@ -261,16 +317,17 @@ impl Fleet {
         ))
     }
 
-    /// Makes the components and labels of version `to` the newest version; the kubeconfig, tenant and group of today
+    /// Makes the components and labels of an older version the newest version; the kubeconfig, tenant and group of today
     /// stay.
     ///
     /// # Errors
-    /// [`Error::Rollback`], [`Error::Sources`], and what the inventory answers.
+    /// [`Error::Rollback`], [`Error::Sources`], [`Error::Consent`], and what the inventory answers.
     pub async fn rollback(
         &self,
         name: &ClusterName,
-        to: ConfigurationVersion,
+        rollback: &api::Rollback,
     ) -> Result<api::Accepted, Error> {
+        let to = rollback.to;
         let cluster = self.store().cluster_by_name(name).await?;
         let refused = |problem: &str| Error::Rollback {
             cluster: name.clone(),
@@ -292,9 +349,12 @@ impl Fleet {
         let spec = ClusterSpec {
             components: old.spec.components,
             labels: old.spec.labels,
-            ..newest.spec
+            ..newest.spec.clone()
         };
-        self.check_sources(&spec)?;
+        let settings = self.inner().settings_of(&cluster);
+        consent::check_change(&settings, name, &newest.spec, &spec, &rollback.consent)?;
+        self.check_sources(&spec).await?;
+        check_readiness(&spec)?;
         let put = PutCluster {
             if_version: Some(newest.version),
             ..PutCluster::new(spec)
@@ -364,7 +424,7 @@ impl Fleet {
         for operation in page.items {
             let timeline = self.store().operation_timeline(&operation.id).await?;
             let changes = self.store().operation_changes(&operation.id).await?;
-            operations.push(views::operation(operation, timeline, changes));
+            operations.push(views::operation(id, operation, timeline, changes));
         }
         Ok(api::Reconciliation {
             summary: views::reconciliation_summary(run),
@@ -375,7 +435,7 @@ impl Fleet {
     /// Keeps an uploaded archive.
     ///
     /// # Errors
-    /// What the inventory answers; [`Error::Sources`] when it holds no chart.
+    /// What the inventory answers; [`Error::Sources`] when it holds neither chart nor manifests.
     pub async fn put_archive(&self, archive: Bytes) -> Result<api::Archive, Error> {
         let size = archive.len() as u64;
         self.sources()
@@ -386,9 +446,10 @@ impl Fleet {
         Ok(api::Archive { digest, size })
     }
 
-    /// Refuses at once what could never be rendered: a directory outside the root, or none.
-    fn check_sources(&self, spec: &ClusterSpec) -> Result<(), Error> {
-        let errors: Vec<_> = spec
+    /// Refuses at once what could never be rendered: a directory outside the root, or none, and values for what takes
+    /// none.
+    async fn check_sources(&self, spec: &ClusterSpec) -> Result<(), Error> {
+        let mut errors: Vec<_> = spec
             .components
             .iter()
             .enumerate()
@@ -400,6 +461,28 @@ impl Fleet {
                 ))
             })
             .collect();
+        for (index, component) in spec.components.iter().enumerate() {
+            if component.values.is_empty() || component.format.is_some() {
+                continue;
+            }
+            if !matches!(
+                component.source,
+                SourceRef::Directory { .. } | SourceRef::Archive { .. }
+            ) {
+                continue;
+            }
+            // What cannot be read fails its operation, and may be put right until then.
+            let Ok(content) = self.sources().content(&component.source, None).await else {
+                continue;
+            };
+            let format = content.format();
+            if !format.takes_values() {
+                errors.push(FieldError::new(
+                    format!("components[{index}].values"),
+                    format!("expected none: the source holds {format}, which takes no values"),
+                ));
+            }
+        }
         if errors.is_empty() {
             Ok(())
         } else {
@@ -407,19 +490,56 @@ impl Fleet {
         }
     }
 
-    /// The newest specification of a live cluster of that name.
-    async fn stored_spec(&self, name: &ClusterName) -> Result<Option<ClusterSpec>, Error> {
+    /// What is stored of a live cluster of that name.
+    async fn stored_spec(&self, name: &ClusterName) -> Result<Option<Stored>, Error> {
         let cluster = match self.store().cluster_by_name(name).await {
             Ok(cluster) => cluster,
             Err(inventory::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         match self.store().newest_configuration(&cluster.id).await {
-            Ok(configuration) => Ok(Some(configuration.spec)),
+            Ok(configuration) => Ok(Some(Stored {
+                version: configuration.version,
+                spec: configuration.spec,
+                going: cluster.deletion.is_some(),
+                settings: self.inner().settings_of(&cluster),
+            })),
             // A damaged row is replaced by what is being sent; only its masked secrets are lost.
             Err(inventory::Error::Unreadable { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Refuses a schedule with time zones that are not known here.
+fn check_schedule(spec: &ClusterSpec) -> Result<(), Error> {
+    let errors = crate::maintenance::check(&spec.schedule);
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Invalid(evenkeel_core::Error::Spec(errors)))
+    }
+}
+
+/// Refuses readiness rules that cannot be compiled, each with its place.
+fn check_readiness(spec: &ClusterSpec) -> Result<(), Error> {
+    let errors: Vec<FieldError> = spec
+        .components
+        .iter()
+        .enumerate()
+        .filter_map(|(index, component)| Some((index, ReadinessRules::compile(&component.readiness).err()?)))
+        .flat_map(|(index, problems)| {
+            problems.into_iter().map(move |problem| {
+                let place = format!("line {}, column {}", problem.line, problem.column);
+                let field = format!("components[{index}].{}", problem.field);
+                FieldError::new(field, format!("{place}: {}", problem.message))
+            })
+        })
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Invalid(evenkeel_core::Error::Spec(errors)))
     }
 }
 

@@ -10,15 +10,16 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use evenkeel_core::{ClusterId, DueReason};
+use evenkeel_core::{ClusterId, ConfigurationVersion, DueReason};
 use evenkeel_inventory::{self as inventory, DueCluster, Signal};
 use evenkeel_telemetry::{CancellationToken, OnCancel, OnError};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::fleet::Inner;
 use crate::look::look;
-use crate::pause;
+use crate::{fair, pause};
 
 /// The longest without asking the inventory, should a signal ever be lost.
 const BACKSTOP: Duration = Duration::from_secs(30);
@@ -27,6 +28,11 @@ const BACKSTOP: Duration = Duration::from_secs(30);
 const FETCHED_MIN: usize = 64;
 /// How long a cluster whose look failed for a reason of ours keeps its slot, so that it is not looked at in a busy loop.
 const TROUBLE_PAUSE: Duration = Duration::from_secs(2);
+/// How long a look may take before it is dropped for a newer version of its cluster; twice as long after each that was
+/// dropped, so that under a steady stream of versions one is looked at to its end.
+const OVERTAKEN_AFTER: Duration = Duration::from_millis(300);
+/// How often that doubles at most: to a good minute, the time a whole look may take.
+const OVERTAKEN_DOUBLED_MAX: u32 = 8;
 /// How many rows that cannot be read are remembered, so that each is logged once.
 const UNREADABLE_REMEMBERED: usize = 10_000;
 
@@ -51,6 +57,10 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
         } else {
             BACKSTOP
         };
+        let overtake = scheduler
+            .overtake_at
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        let wait = overtake.map_or(wait, |overtake| overtake.min(wait));
         fetch = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             more = due.changed() => if more { true } else { return Ok(()) },
@@ -69,13 +79,34 @@ struct Scheduler {
     next_at: Option<jiff::Timestamp>,
     /// Rows that cannot be read: they stay due for ever and must not crowd out the others.
     unreadable: HashSet<String>,
+    /// When the next look may be dropped for a newer version that waits.
+    overtake_at: Option<Instant>,
 }
 
 /// The looks that run.
 #[derive(Default)]
 struct Looks {
-    running: Mutex<HashMap<ClusterId, DueReason>>,
+    running: Mutex<HashMap<ClusterId, RunningLook>>,
+    /// How often the looks at a cluster were dropped in a row, where they were.
+    overtaken: Mutex<HashMap<ClusterId, u32>>,
     ended: Notify,
+}
+
+/// A look that runs, and what it was begun for.
+struct RunningLook {
+    tenant: fair::Tenant,
+    reason: DueReason,
+    version: ConfigurationVersion,
+    since: Instant,
+    drop: CancellationToken,
+}
+
+impl RunningLook {
+    /// Whether it looks for something that is no longer wanted.
+    fn is_behind(&self, due: &DueCluster) -> bool {
+        let is_to_go = due.reason == DueReason::Deletion && self.reason != DueReason::Deletion;
+        due.version > self.version || is_to_go
+    }
 }
 
 /// One look; ends with its task, however that ends.
@@ -92,8 +123,29 @@ impl Drop for Running {
 }
 
 impl Looks {
-    fn running(&self) -> MutexGuard<'_, HashMap<ClusterId, DueReason>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<ClusterId, RunningLook>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn overtaken(&self) -> MutexGuard<'_, HashMap<ClusterId, u32>> {
+        self.overtaken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops the look at a cluster for a newer wish, unless it is too young for that: then it answers when it will not
+    /// be.
+    fn overtake(&self, look: &RunningLook, due: &DueCluster) -> Option<Instant> {
+        let mut overtaken = self.overtaken();
+        let before = overtaken.get(&due.id).copied().unwrap_or_default();
+        let patience = OVERTAKEN_AFTER * (1 << before.min(OVERTAKEN_DOUBLED_MAX));
+        let may_at = look.since + patience;
+        if may_at > Instant::now() {
+            return Some(may_at);
+        }
+        if !look.drop.is_cancelled() {
+            overtaken.insert(due.id.clone(), before.saturating_add(1));
+            look.drop.cancel();
+        }
+        None
     }
 }
 
@@ -105,6 +157,7 @@ impl Scheduler {
             queue: VecDeque::new(),
             next_at: None,
             unreadable: HashSet::new(),
+            overtake_at: None,
         }
     }
 
@@ -113,7 +166,8 @@ impl Scheduler {
         // Those being looked at are still due, and so are the unreadable: they come on top.
         let parallel = self.inner.settings.parallel_checks;
         let known = self.looks.running().len() + self.unreadable.len();
-        let limit = known + FETCHED_MIN.max(2 * parallel);
+        // As many as fit a page, so that whoever stands behind one tenant's long queue is seen and gets a turn.
+        let limit = (known + FETCHED_MIN.max(2 * parallel)).max(inventory::PAGE_MAX as usize);
         let limit = u32::try_from(limit).unwrap_or(u32::MAX).min(inventory::PAGE_MAX);
         let batch = self.inner.store.due_clusters(limit).await?;
         if self.unreadable.len() > UNREADABLE_REMEMBERED {
@@ -124,7 +178,11 @@ impl Scheduler {
                 tracing::error!(row = failure.row, error = %failure.error, "a due cluster cannot be read and is left alone");
             }
         }
-        self.queue = batch.due.into();
+        let mut busy = HashMap::new();
+        for look in self.looks.running().values() {
+            *busy.entry(look.tenant.clone()).or_insert(0) += 1;
+        }
+        self.queue = fair::in_turn(batch.due, |due| (due.reason, due.tenant.clone()), &busy);
         self.next_at = batch.next_at;
         Ok(())
     }
@@ -135,11 +193,17 @@ impl Scheduler {
         // Clusters that failed before are often slow to fail again; a share of the slots is not theirs.
         let for_retries = slots.div_ceil(2);
         let mut waiting = VecDeque::new();
+        self.overtake_at = None;
         while let Some(due) = self.queue.pop_front() {
             let claimed = {
                 let mut running = self.looks.running();
-                if running.contains_key(&due.id) {
+                if let Some(look) = running.get(&due.id) {
                     // It is fetched again when that look has ended, should it still be due then.
+                    if look.is_behind(&due)
+                        && let Some(at) = self.looks.overtake(look, &due)
+                    {
+                        self.overtake_at = Some(self.overtake_at.map_or(at, |other| other.min(at)));
+                    }
                     continue;
                 }
                 if running.len() >= slots {
@@ -148,32 +212,50 @@ impl Scheduler {
                 }
                 let retries = running
                     .values()
-                    .filter(|reason| **reason == DueReason::Retry)
+                    .filter(|look| look.reason == DueReason::Retry)
                     .count();
                 let may = due.reason != DueReason::Retry || slots == 1 || retries < for_retries;
-                may.then(|| running.insert(due.id.clone(), due.reason)).is_some()
+                may.then(|| {
+                    let drop = CancellationToken::new();
+                    let look = RunningLook {
+                        tenant: due.tenant.clone(),
+                        reason: due.reason,
+                        version: due.version,
+                        since: Instant::now(),
+                        drop: drop.clone(),
+                    };
+                    running.insert(due.id.clone(), look);
+                    drop
+                })
             };
-            if claimed {
-                self.look(due);
-            } else {
-                waiting.push_back(due);
+            match claimed {
+                Some(drop) => self.look(due, drop),
+                None => waiting.push_back(due),
             }
         }
         waiting.append(&mut self.queue);
         self.queue = waiting;
     }
 
-    fn look(&self, due: DueCluster) {
+    fn look(&self, due: DueCluster, dropped: CancellationToken) {
         let running = Running {
             looks: Arc::clone(&self.looks),
             cluster: due.id.clone(),
         };
         let inner = Arc::clone(&self.inner);
         let task = async move |_| {
-            let _running = running;
+            let running = running;
             let span = tracing::info_span!("look", cluster = due.name.as_str(), request_id = due.request_id);
             let looked = async {
-                if let Err(error) = look(&inner, due).await {
+                let looked = tokio::select! {
+                    looked = look(&inner, due) => looked,
+                    () = dropped.cancelled() => {
+                        tracing::debug!("the look is dropped for a newer version");
+                        return;
+                    }
+                };
+                running.looks.overtaken().remove(&running.cluster);
+                if let Err(error) = looked {
                     tracing::error!(%error, "the cluster could not be looked at");
                     tokio::time::sleep(TROUBLE_PAUSE).await;
                 }

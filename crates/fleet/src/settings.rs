@@ -2,7 +2,14 @@
 
 use std::time::Duration;
 
-use evenkeel_core::HumanDuration;
+use evenkeel_cluster::WatchOptions;
+use evenkeel_component::{KustomizeOptions, RenderLimits};
+use evenkeel_core::{HumanDuration, LossLimit};
+use evenkeel_inventory::ClaimLimits;
+
+/// The most clusters that can be watched: each keeps a connection, of which a process has 2,000 at most, and others need
+/// some, too.
+const WATCHED_CLUSTERS_MAX: usize = 1_800;
 
 /// A setting that would not work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +30,15 @@ pub struct Settings {
     pub worker: String,
     /// How often an unchanged cluster is looked at.
     pub check_interval: Duration,
+    /// How many clusters this process watches live, each over one connection of its own; 0 for none. The others are looked
+    /// at by interval.
+    pub watched_clusters: usize,
+    /// How many watches it has on all of them together: one per kind of object, and one per cluster for its records.
+    pub watches: usize,
+    /// Of the looks by interval at a cluster for which its watches vouch, each so manieth asks the cluster all the same.
+    pub full_check_every: u32,
+    /// How one cluster is watched.
+    pub watch_options: WatchOptions,
     /// How many clusters are looked at, at the same time.
     pub parallel_checks: usize,
     /// How long one look may take.
@@ -43,12 +59,33 @@ pub struct Settings {
     pub retry_longest: Duration,
     /// How long one reconciliation may take with all its tries.
     pub deadline: Duration,
+    /// How long a run may go on before a newer version takes its place, once five in a row were overtaken so; twice as
+    /// long after each further one.
+    pub supersede_patience: Duration,
+    /// How many operations may run at the same time in the whole installation, of one tenant, of one component.
+    pub limits: ClaimLimits,
+    /// On how many clusters a component version must fail before the others do not get it.
+    pub breaker_failures: usize,
+    /// And on more than how many per cent of those that got it.
+    pub breaker_percent: u8,
     /// Failed reconciliations of one configuration version before the cluster is failed.
     pub failures_max: u32,
     /// Failed deletions before the cluster is delete_failed.
     pub delete_failures_max: u32,
+    /// Whether a cluster that is being deleted counts as gone when the name of its API server does not exist.
+    pub gone_when_host_unknown: bool,
     /// How many objects of one component are applied at the same time.
     pub parallel_objects: usize,
+    /// What builds kustomizations; without, components made from them fail and say what is missing.
+    pub kustomize: Option<KustomizeOptions>,
+    /// Bounds on the render of one component.
+    pub render_limits: RenderLimits,
+    /// How many objects of a component may be deleted by one operation without consent.
+    pub object_losses: LossLimit,
+    /// How many components of a cluster a change may remove without consent.
+    pub component_losses: LossLimit,
+    /// How long an operation waits for consent.
+    pub consent_within: Duration,
 }
 
 impl Default for Settings {
@@ -57,6 +94,10 @@ impl Default for Settings {
             fleet_name: "evenkeel".to_owned(),
             worker: format!("mothership-{}", std::process::id()),
             check_interval: Duration::from_secs(5 * 60),
+            watched_clusters: 1_000,
+            watches: 20_000,
+            full_check_every: 12,
+            watch_options: WatchOptions::default(),
             parallel_checks: 32,
             check_timeout: Duration::from_secs(60),
             slots: 16,
@@ -67,9 +108,19 @@ impl Default for Settings {
             retry_first: Duration::from_secs(2),
             retry_longest: Duration::from_secs(5 * 60),
             deadline: Duration::from_secs(60 * 60),
+            supersede_patience: Duration::from_secs(10),
+            limits: ClaimLimits::default(),
+            breaker_failures: 3,
+            breaker_percent: 15,
             failures_max: 150,
             delete_failures_max: 15,
+            gone_when_host_unknown: false,
             parallel_objects: 4,
+            kustomize: None,
+            render_limits: RenderLimits::default(),
+            object_losses: LossLimit::OBJECTS,
+            component_losses: LossLimit::COMPONENTS,
+            consent_within: Duration::from_secs(24 * 60 * 60),
         }
     }
 }
@@ -100,18 +151,53 @@ impl Settings {
             ("retry-first", self.retry_first),
             ("ready-timeout", self.ready_timeout),
             ("deadline", self.deadline),
+            ("consent-within", self.consent_within),
+            ("supersede-patience", self.supersede_patience),
         ] {
             if value.is_zero() {
                 return wrong(name, "expected more than 0s".to_owned());
             }
         }
+        if self.full_check_every == 0 {
+            return wrong("full-check-every", "expected at least 1".to_owned());
+        }
+        if self.watched_clusters > WATCHED_CLUSTERS_MAX {
+            return wrong(
+                "watched-clusters",
+                format!("expected at most {WATCHED_CLUSTERS_MAX}: each keeps a connection open"),
+            );
+        }
         for (name, value) in [
             ("slots", self.slots),
             ("parallel-checks", self.parallel_checks),
             ("parallel-objects", self.parallel_objects),
+            ("breaker-failures", self.breaker_failures),
         ] {
             if value == 0 {
                 return wrong(name, "expected at least 1".to_owned());
+            }
+        }
+        if self.breaker_percent > 100 {
+            return wrong(
+                "breaker-percent",
+                format!("{} %: expected at most 100", self.breaker_percent),
+            );
+        }
+        for (name, limit) in [
+            ("operations-max", self.limits.total),
+            ("operations-per-tenant", self.limits.per_tenant),
+            ("operations-per-component", self.limits.per_component),
+        ] {
+            if limit == Some(0) {
+                return wrong(name, "expected at least 1; leave it out for no limit".to_owned());
+            }
+        }
+        for (name, limit) in [
+            ("object-losses", self.object_losses),
+            ("component-losses", self.component_losses),
+        ] {
+            if limit.percent > 100 {
+                return wrong(name, format!("{} %: expected at most 100", limit.percent));
             }
         }
         if evenkeel_core::Namespace::new(self.fleet_name.as_str()).is_err() {
@@ -131,6 +217,16 @@ mod tests {
     #[test]
     fn the_defaults_work() {
         assert_eq!(Settings::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn watches_leave_connections_for_others() {
+        let settings = Settings {
+            watched_clusters: 2_000,
+            ..Settings::default()
+        };
+        let text = settings.check().map_err(|error| error.to_string());
+        assert!(text.is_err_and(|text| text.contains("watched-clusters")));
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, ConnectOptions, ErrorClass, KubeconfigPolicy, Limits};
-use evenkeel_core::{Clock, ClusterId};
+use evenkeel_cluster::{Cluster, ConnectOptions, ErrorClass, KubeconfigPolicy, KubeconfigSource, Limits};
+use evenkeel_core::{Clock, ClusterId, Sensitive};
 use evenkeel_inventory::{self as inventory, Identity, Store};
+use futures::future::BoxFuture;
 
 use crate::Settings;
 
@@ -37,6 +38,9 @@ pub(crate) enum Trouble {
     Inventory(#[from] inventory::Error),
 }
 
+/// What the system's resolver says of a name that does not exist.
+const UNKNOWN_HOST: [&str; 2] = ["Name or service not known", "No address associated with hostname"];
+
 /// How a failure at a cluster is called in its status.
 fn word(error: &evenkeel_cluster::Error) -> &'static str {
     match error.class() {
@@ -54,9 +58,32 @@ impl Trouble {
         matches!(self, Self::NoKubeconfig)
     }
 
-    /// How long the cluster asked to be left alone.
+    /// Whether the cluster was asked at all: one that could not be reached is left alone for a moment, and what was not
+    /// tried has not failed.
+    pub(crate) fn was_tried(&self) -> bool {
+        !matches!(self, Self::Cluster(evenkeel_cluster::Error::NotTried { .. }))
+    }
+
+    /// Whether the name of its API server does not exist; a name that cannot be resolved just now is another thing.
+    pub(crate) fn is_host_unknown(&self) -> bool {
+        let Self::Cluster(error) = self else {
+            return false;
+        };
+        let mut source: Option<&dyn std::error::Error> = Some(error);
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if UNKNOWN_HOST.iter().any(|unknown| text.contains(unknown)) {
+                return true;
+            }
+            source = cause.source();
+        }
+        false
+    }
+
+    /// How long the cluster asked, or is, to be left alone.
     pub(crate) fn asked_pause(&self) -> Option<Duration> {
         match self {
+            Self::Cluster(evenkeel_cluster::Error::NotTried { retry_in, .. }) => Some(*retry_in),
             Self::Cluster(error) => match error.class() {
                 ErrorClass::RateLimited(pause) => Some(pause),
                 _ => None,
@@ -93,6 +120,34 @@ impl fmt::Debug for Targets {
         f.debug_struct("Targets")
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+/// The kubeconfig that is stored now, for a client whose credentials are not accepted any more.
+struct Newest {
+    store: Arc<dyn Store>,
+    id: ClusterId,
+}
+
+impl fmt::Debug for Newest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Newest")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KubeconfigSource for Newest {
+    fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>> {
+        Box::pin(async {
+            match self.store.kubeconfig(&self.id).await {
+                Ok(kubeconfig) => Some(kubeconfig),
+                Err(error) => {
+                    tracing::debug!(%error, "no newer kubeconfig");
+                    None
+                }
+            }
+        })
     }
 }
 
@@ -160,7 +215,11 @@ impl Targets {
             limits: self.limits,
             clock: Arc::clone(&self.clock),
         };
-        Ok(Cluster::connect(&content, options).await?)
+        let newest = Newest {
+            store: Arc::clone(&self.store),
+            id: id.clone(),
+        };
+        Ok(Cluster::connect_renewable(&content, options, Arc::new(newest)).await?)
     }
 
     /// Forgets the client of a cluster.

@@ -1,8 +1,11 @@
 //! From what the inventory knows to what the API shows. Secret values are masked here, once.
 
 use evenkeel_api as api;
-use evenkeel_core::{ClusterSpec, ComponentGraph, ComponentName, Digest};
+use evenkeel_core::{ClusterSpec, ComponentGraph, ComponentName, Digest, ReconciliationId};
 use evenkeel_inventory as inventory;
+use jiff::Timestamp;
+
+use crate::{contract, control};
 
 /// One cluster.
 pub(crate) fn cluster(cluster: &inventory::Cluster, spec: &ClusterSpec) -> api::Cluster {
@@ -38,7 +41,11 @@ pub(crate) fn status(
     graph: &ComponentGraph,
     components: Vec<inventory::ComponentStatus>,
     newest: Option<&inventory::Reconciliation>,
+    live: Option<&[inventory::Operation]>,
+    now: Timestamp,
 ) -> api::ClusterStatus {
+    let suspension = control::suspension(&cluster, now);
+    let broker_status = contract::status(&cluster, suspension.is_some(), live);
     let mut components: Vec<_> = components.into_iter().map(component).collect();
     // Those on their way out are in no graph and come last.
     let place = |name: &ComponentName| {
@@ -54,6 +61,8 @@ pub(crate) fn status(
         id: cluster.id,
         revision: String::new(),
         state: cluster.status.state,
+        broker_status,
+        suspension,
         reason: cluster.status.reason,
         since: cluster.status.since,
         version: cluster.version,
@@ -116,12 +125,14 @@ pub(crate) fn reconciliation_summary(run: inventory::Reconciliation) -> api::Rec
 
 /// One operation of a run.
 pub(crate) fn operation(
+    run: &ReconciliationId,
     operation: inventory::Operation,
     timeline: Vec<inventory::TimelineEntry>,
     changes: Vec<evenkeel_core::ObjectChange>,
 ) -> api::Operation {
     api::Operation {
         id: operation.id,
+        carried_to: (operation.reconciliation != *run).then_some(operation.reconciliation),
         component: operation.component,
         strategy: operation.kind,
         cause: operation.cause,

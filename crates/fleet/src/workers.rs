@@ -108,7 +108,7 @@ async fn claim(inner: &Arc<Inner>, free: usize) -> Duration {
         limit: u32::try_from(free).unwrap_or(u32::MAX),
         lease: inner.settings.lease,
     };
-    let claims = match inner.store.claim(&request).await {
+    let claims = match inner.store.claim_within(&request, &inner.settings.limits).await {
         Ok(claims) => claims,
         Err(error) => {
             tracing::error!(%error, "no operations could be claimed");

@@ -104,7 +104,21 @@ pub(super) fn standing(strategy: Strategy, operations: &[Operation]) -> Standing
     if operations.iter().any(tried_again) {
         return Standing::Unknown;
     }
-    Standing::Is(working, None)
+    Standing::Is(working, waiting(operations))
+}
+
+/// The first component that waits for something named, and how many more do.
+fn waiting(operations: &[Operation]) -> Option<String> {
+    let waiting: Vec<(&ComponentName, &str)> = operations
+        .iter()
+        .filter_map(|operation| match &operation.state {
+            OperationState::Waiting { reason, .. } => Some((&operation.component, reason.as_str())),
+            _ => None,
+        })
+        .collect();
+    let (component, reason) = waiting.first()?;
+    let reason = format!("waits for {reason}");
+    Some(component_reason(component, &reason, waiting.len() - 1))
 }
 
 /// How a reconciliation ends whose operations have all ended.

@@ -27,11 +27,11 @@ impl Look<'_> {
             return self.is_gone(version).await;
         }
         let planning = tokio::time::timeout(
-            self.inner.settings.check_timeout,
+            self.settings().check_timeout,
             self.plan_deletion(configuration.as_ref()),
         );
         let planned = planning.await;
-        match planned.unwrap_or(Err(Trouble::Slow(self.inner.settings.check_timeout))) {
+        match planned.unwrap_or(Err(Trouble::Slow(self.settings().check_timeout))) {
             Err(Trouble::Inventory(error)) => Err(error),
             Err(trouble) => self.cannot_delete(version, &trouble).await,
             Ok(planned) if planned.operations.is_empty() => self.is_gone(version).await,
@@ -83,6 +83,7 @@ impl Look<'_> {
         } else {
             self.record(change).await?;
         }
+        self.inner.watches.end(&self.cluster.id);
         self.inner.targets.forget(&self.cluster.id);
         Ok(())
     }
@@ -93,15 +94,25 @@ impl Look<'_> {
         version: ConfigurationVersion,
         trouble: &Trouble,
     ) -> Result<(), inventory::Error> {
-        let failures = self.cluster.status.failures.saturating_add(1);
-        let settings = &self.inner.settings;
+        let (counted, more) = if trouble.was_tried() {
+            (FailureCount::Add, 1)
+        } else {
+            (FailureCount::Keep, 0)
+        };
+        let failures = self.cluster.status.failures.saturating_add(more);
+        let settings = self.settings();
+        // As the predecessor had it; whoever wants that says so.
+        if settings.gone_when_host_unknown && trouble.is_host_unknown() {
+            tracing::warn!(%trouble, "taken for gone: the name of its API server does not exist");
+            return self.is_gone(version).await;
+        }
         let change = StatusChange {
             stamp: Some(self.due.stamp),
-            failures: FailureCount::Add,
-            ..if failures >= settings.delete_failures_max {
+            failures: counted,
+            ..if trouble.was_tried() && failures >= settings.delete_failures_max {
                 bookkeeper::deletion_failed(version, failures, &trouble.to_string())
             } else {
-                let pause = pause::backoff(settings, failures, pause::jitter());
+                let pause = pause::backoff(&settings, failures, pause::jitter());
                 let pause = pause.max(trouble.asked_pause().unwrap_or_default());
                 StatusChange {
                     reason: Some(format!("{trouble}; {}", bookkeeper::FORGET_HINT)),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_cluster::{Difference, ErrorClass, Expected, ObjectState, Verdict};
+use evenkeel_cluster::{
+    Baseline, ClusterCheck, Difference, ErrorClass, Expected, ObjectState, ReadinessRules, Verdict,
+};
 use evenkeel_component::Considered;
 use evenkeel_core::{ComponentName, ComponentSpec, ConfigurationVersion, Strategy};
 use evenkeel_inventory::{self as inventory, Configuration};
@@ -27,9 +29,32 @@ pub(super) struct Findings {
     pub(super) known_unready: bool,
     /// Whether anything of ours is at the cluster.
     pub(super) present: bool,
+    /// Where live watches may begin, when it is as it should be.
+    pub(super) watch: Option<(evenkeel_cluster::Cluster, Baseline)>,
 }
 
 impl Findings {
+    /// The same, and the components that a person asked for though they do not differ.
+    pub(super) fn with(mut self, asked: &BTreeSet<ComponentName>, configuration: &Configuration) -> Self {
+        for spec in configuration
+            .spec
+            .components
+            .iter()
+            .filter(|spec| asked.contains(&spec.name))
+        {
+            if !self
+                .applications
+                .iter()
+                .any(|application| application.component == spec.name)
+            {
+                self.unready.remove(&spec.name);
+                let cause = "a person asked for it".to_owned();
+                self.applications.push(application(spec, Strategy::Repair, cause));
+            }
+        }
+        self
+    }
+
     /// The operations to be done, or how the cluster is when there are none.
     ///
     /// What differs nowhere and is not ready needs no operation. When there is a run anyway, it is waited for there too: who
@@ -44,6 +69,7 @@ impl Findings {
             unready,
             known_unready,
             present,
+            watch: _,
         } = self;
         if applications.is_empty() && removals.is_empty() {
             return Ok(Err(Steady {
@@ -79,6 +105,7 @@ impl Look<'_> {
         let target = inner.targets.cluster(id, configuration.kubeconfig).await?;
         let owner = inner.owner(&self.cluster.name)?;
         let components = &configuration.spec.components;
+        let may_vouch = self.may_be_vouched_for(&target);
         let mut considering = Vec::with_capacity(components.len());
         for spec in components {
             let component = target.component(&owner, &spec.name);
@@ -96,15 +123,24 @@ impl Look<'_> {
             .map(|(spec, inputs)| Expected {
                 component: spec.name.clone(),
                 inputs: inputs.as_ref().ok().map(|inputs| inputs.all),
+                // Rules that this version cannot read fail the operation that would use them.
+                readiness: ReadinessRules::compile(&spec.readiness).unwrap_or_default(),
             })
             .collect();
-        let mut check = target.check(&owner, &expected).await?;
+        let mut check = if may_vouch && inner.watches.vouches(id, &expected) {
+            ClusterCheck::vouched_for(&expected)
+        } else if inner.watches.wants(id) {
+            target.check_to_watch(&owner, &expected).await?
+        } else {
+            target.check(&owner, &expected).await?
+        };
         let mut findings = Findings {
             applications: Vec::new(),
             removals: Vec::new(),
             unready: BTreeMap::new(),
             known_unready: known.items.iter().any(|component| component.not_ready.is_some()),
             present: !check.unexpected.is_empty(),
+            watch: check.baseline.take().map(|baseline| (target.clone(), baseline)),
         };
         for (spec, inputs) in components.iter().zip(&considered) {
             let Some(verdict) = check.components.remove(&spec.name) else {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use evenkeel_core::{ClusterId, ClusterSpec, ComponentName, ConfigurationVersion};
+use evenkeel_core::{ClusterId, ClusterSpec, ComponentName, ComponentSpec, ConfigurationVersion};
 use evenkeel_inventory::{Error, Store};
 
 /// How many versions before the newest are looked through; a component that was removed longer ago and is still there has
@@ -12,12 +12,17 @@ const VERSIONS_SEARCHED: u64 = 100;
 
 /// The version that listed a component last.
 #[derive(Clone)]
-pub(super) struct Listing {
+pub(crate) struct Listing {
     pub(super) version: ConfigurationVersion,
     spec: Arc<ClusterSpec>,
 }
 
 impl Listing {
+    /// The component as it was listed.
+    pub(crate) fn component(&self, name: &ComponentName) -> Option<&ComponentSpec> {
+        self.spec.components.iter().find(|spec| spec.name == *name)
+    }
+
     /// The components that depended on `component`.
     pub(super) fn dependents(&self, component: &ComponentName) -> BTreeSet<ComponentName> {
         self.spec
@@ -39,7 +44,7 @@ impl Listing {
 }
 
 /// For each of `wanted` the newest version before `newest` that lists it, where there is one.
-pub(super) async fn listings(
+pub(crate) async fn listings(
     store: &dyn Store,
     cluster: &ClusterId,
     newest: ConfigurationVersion,

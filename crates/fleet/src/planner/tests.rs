@@ -1,3 +1,5 @@
+//! What a run is for, chosen from what is found (K16, K35), and the order of its operations: who waits for whom (K44).
+
 use evenkeel_core::{ComponentSpec, Strategy};
 use proptest::prelude::*;
 

@@ -1,12 +1,14 @@
 //! The right to work on one operation, as long as it lasts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use evenkeel_cluster::{Stop, WriteGuard};
 use evenkeel_core::{Clock, Fence, Lease};
 use evenkeel_telemetry::CancellationToken;
 use jiff::SignedDuration;
+
+use crate::breaker::VersionKey;
 
 /// Why an operation should stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +28,38 @@ pub(crate) struct Hold {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     stop: CancellationToken,
+    version: OnceLock<VersionKey>,
 }
 
 struct State {
     lease: Lease,
     why: Option<Why>,
+    /// Whether the process ends, also where something else was said first.
+    ending: bool,
 }
 
 impl Hold {
     pub(crate) fn new(lease: Lease, clock: Arc<dyn Clock>) -> Self {
         Self {
-            state: Mutex::new(State { lease, why: None }),
+            state: Mutex::new(State {
+                lease,
+                why: None,
+                ending: false,
+            }),
             clock,
             stop: CancellationToken::new(),
+            version: OnceLock::new(),
         }
+    }
+
+    /// Says which component version the operation applies.
+    pub(crate) fn applies(&self, version: VersionKey) {
+        let _ = self.version.set(version);
+    }
+
+    /// Which component version it applies, if that is known.
+    pub(crate) fn version(&self) -> Option<VersionKey> {
+        self.version.get().copied()
     }
 
     pub(crate) fn fence(&self) -> Fence {
@@ -57,6 +77,7 @@ impl Hold {
             if state.why.is_none() || why == Why::Lost {
                 state.why = Some(why);
             }
+            state.ending |= why == Why::Ending;
         });
         self.stop.cancel();
     }
@@ -81,7 +102,9 @@ impl WriteGuard for Hold {
         let longest = SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX);
         let now = self.clock.now();
         self.with(|state| {
-            if state.why.is_some() {
+            if state.why == Some(Why::Superseded) && !state.ending {
+                Err(Stop::Superseded)
+            } else if state.why.is_some() {
                 Err(Stop::Cancelled)
             } else if !state.lease.outlasts(now, longest) {
                 Err(Stop::LeaseEnded)
@@ -129,10 +152,12 @@ mod tests {
     fn nothing_starts_once_it_should_stop() {
         let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
         hold.stop(Why::Superseded);
-        assert_eq!(hold.permit(WRITE), Err(Stop::Cancelled));
+        // A hook that runs is waited for, until the process ends.
+        assert_eq!(hold.permit(WRITE), Err(Stop::Superseded));
         assert!(hold.stopped().is_cancelled());
         hold.stop(Why::Ending);
         assert_eq!(hold.why(), Some(Why::Superseded));
+        assert_eq!(hold.permit(WRITE), Err(Stop::Cancelled));
         hold.stop(Why::Lost);
         assert_eq!(hold.why(), Some(Why::Lost));
     }

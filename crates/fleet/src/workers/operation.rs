@@ -1,22 +1,26 @@
 //! One operation, from its claim to its report.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use evenkeel_cluster::Attempt;
-use evenkeel_component::{End, RunOptions, Task, Values, Work};
-use evenkeel_core::{DeleteMode, ObjectChange, OnRemove, OperationState, Strategy};
+use evenkeel_cluster::{Attempt, ReadinessRules};
+use evenkeel_component::{End, RenderedSiblings, RunOptions, SiblingSet, Task, Values, Work};
+use evenkeel_core::{
+    DeleteMode, ObjectChange, OnRemove, OperationState, OperationStateKind, Strategy, StuckFinalizers,
+};
 use evenkeel_inventory::{self as inventory, ClaimedOperation, Cluster, Configuration, Level, Report};
 use evenkeel_telemetry::CancellationToken;
 use tracing::Span;
 
 use super::hold::{Hold, Why};
-use super::outcome::{Verdict, verdict};
+use super::outcome::{Verdict, held, verdict};
 use super::timeline::{Listener, Timeline};
+use crate::breaker::VersionKey;
 use crate::fleet::Inner;
 use crate::ledger::StoredLedger;
 use crate::targets::Trouble;
-use crate::{bookkeeper, pause};
+use crate::{bookkeeper, consent, pause};
 
 /// How often a final report is tried while the inventory fails; after that the lease runs out and somebody else goes on.
 const REPORT_TRIES: u32 = 10;
@@ -42,7 +46,17 @@ pub(super) async fn run(
             }
         }
     };
-    let state = match verdict(&operation, end, hold.why(), inner.clock.now()) {
+    let said = match end {
+        End::NeedsConsent(needed) => match consent::ask(inner, &operation, &needed).await {
+            Ok(state) => held(state, hold.why()),
+            Err(error) => {
+                let trouble = unprepared(inner, &operation, error.into());
+                verdict(&operation, trouble, hold.why(), inner.clock.now())
+            }
+        },
+        end => verdict(&operation, end, hold.why(), inner.clock.now()),
+    };
+    let state = match said {
         Verdict::Report(state) => state,
         Verdict::Fenced(at_target, state) => {
             if let Err(error) = inner
@@ -60,7 +74,15 @@ pub(super) async fn run(
         }
     };
     say(timeline, &state);
+    if let Some(version) = hold.version() {
+        inner.breakers.note(version, &operation.cluster, state.kind());
+    }
+    let waits = state.kind() == OperationStateKind::Waiting;
     report(inner, &operation, hold, timeline, state, changes).await;
+    // Consent may have come between the question and the wait; what is missed here is seen to later.
+    if waits && let Err(error) = consent::resume(inner).await {
+        tracing::warn!(%error, "operations with consent could not be returned to the queue");
+    }
 }
 
 /// The last line of a timeline, where there is something to say, and of the log.
@@ -73,6 +95,13 @@ fn say(timeline: &Timeline, state: &OperationState) {
                 Level::Warning,
                 None,
                 format!("{reason}; tried again at {next_at:.0}"),
+            );
+        }
+        OperationState::Waiting { reason, deadline } => {
+            timeline.say(
+                Level::Warning,
+                None,
+                format!("waits until {deadline:.0} for {reason}"),
             );
         }
         OperationState::Superseded => timeline.say(
@@ -144,7 +173,7 @@ async fn work(
     timeline: &Arc<Timeline>,
 ) -> (End, Vec<ObjectChange>) {
     match prepare(inner, operation, hold).await {
-        Ok(task) => {
+        Ok((task, agreed)) => {
             let options = RunOptions {
                 retry: pause::retry_policy(&inner.settings),
                 failed_before: operation.attempt.saturating_sub(1),
@@ -158,6 +187,12 @@ async fn work(
                 ..RunOptions::default()
             };
             let outcome = inner.reconciler.run(task, options).await;
+            if outcome.end == End::Succeeded && agreed.load(Ordering::Relaxed) {
+                let component = &operation.component;
+                if let Err(error) = inner.store.use_consents(&operation.cluster, component).await {
+                    tracing::warn!(%error, "consent could not be used up; the objects that it was about are gone");
+                }
+            }
             (outcome.end, outcome.changes)
         }
         Err(trouble) => (unprepared(inner, operation, trouble), Vec::new()),
@@ -198,7 +233,13 @@ fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepare
 }
 
 /// Gathers what the component reconciler needs.
-async fn prepare(inner: &Inner, operation: &ClaimedOperation, hold: &Arc<Hold>) -> Result<Task, Unprepared> {
+///
+/// Also answers where it is noted that somebody agreed to what the operation deletes.
+async fn prepare(
+    inner: &Inner,
+    operation: &ClaimedOperation,
+    hold: &Arc<Hold>,
+) -> Result<(Task, Arc<AtomicBool>), Unprepared> {
     let cluster = inner.store.cluster(&operation.cluster).await?;
     Span::current().record("cluster", cluster.name.as_str());
     tracing::info!(
@@ -213,19 +254,33 @@ async fn prepare(inner: &Inner, operation: &ClaimedOperation, hold: &Arc<Hold>) 
         .store
         .configuration(&operation.cluster, operation.version)
         .await?;
+    let components = &configuration.spec.components;
+    if let Some(spec) = components.iter().find(|spec| spec.name == operation.component)
+        && operation.kind != Strategy::Delete
+    {
+        hold.applies(VersionKey::of(spec));
+    }
     let work = what(inner, operation, &cluster, &configuration).await?;
     let client = inner
         .targets
         .cluster(&operation.cluster, configuration.kubeconfig.or(Some(0)))
         .await?;
     let owner = inner.owner(&cluster.name)?;
-    let target = client.component(&owner, &operation.component);
+    let mut target = client.component(&owner, &operation.component);
+    if let Some(set) = siblings(inner, operation, &configuration).await? {
+        let siblings = RenderedSiblings::new(inner.reconciler.clone(), client.clone(), owner, set);
+        target = target.with_siblings(Arc::new(siblings));
+    }
+    let agreed = Arc::new(AtomicBool::new(false));
     let ledger = StoredLedger {
         store: Arc::clone(&inner.store),
         cluster: operation.cluster.clone(),
         target: target.clone(),
+        version: operation.version,
+        deletion_limit: inner.settings_of(&cluster).object_losses,
+        agreed: Arc::clone(&agreed),
     };
-    Ok(Task {
+    let task = Task {
         target,
         work,
         attempt: Attempt {
@@ -233,7 +288,33 @@ async fn prepare(inner: &Inner, operation: &ClaimedOperation, hold: &Arc<Hold>) 
             guard: Arc::clone(hold) as Arc<dyn evenkeel_cluster::WriteGuard>,
         },
         ledger: Arc::new(ledger),
-    })
+    };
+    Ok((task, agreed))
+}
+
+/// The components among which objects may move in this run; none where all of them go.
+async fn siblings(
+    inner: &Inner,
+    operation: &ClaimedOperation,
+    configuration: &Configuration,
+) -> Result<Option<Arc<SiblingSet>>, Unprepared> {
+    let run = &operation.reconciliation;
+    if operation.strategy == Strategy::Delete {
+        return Ok(None);
+    }
+    if let Some(set) = inner.siblings.get(run) {
+        return Ok(Some(set));
+    }
+    // One that is removed is described by an older version than the run's.
+    let version = match operation.kind {
+        Strategy::Delete => inner.store.reconciliation(run).await?.version,
+        _ => operation.version,
+    };
+    if version == configuration.version {
+        return Ok(Some(inner.siblings.make(run, &configuration.spec)));
+    }
+    let newest = inner.store.configuration(&operation.cluster, version).await?;
+    Ok(Some(inner.siblings.make(run, &newest.spec)))
 }
 
 /// What is to be done with the component.
@@ -243,7 +324,7 @@ async fn what(
     cluster: &Cluster,
     configuration: &Configuration,
 ) -> Result<Work, Unprepared> {
-    let settings = &inner.settings;
+    let settings = inner.settings_of(cluster);
     let spec = configuration
         .spec
         .components
@@ -251,7 +332,12 @@ async fn what(
         .find(|spec| spec.name == operation.component);
     let timeout = spec.and_then(|spec| spec.timeout).map(|timeout| timeout.0);
     let timeout = timeout.unwrap_or(settings.ready_timeout);
-    let uninstall = Work::Uninstall { gone_within: timeout };
+    let uninstall = Work::Uninstall {
+        gone_within: timeout,
+        hooks: spec.map(|spec| spec.hooks).unwrap_or_default(),
+        blocking: true,
+        strip_finalizers: spec.is_some_and(|spec| spec.on_stuck_finalizers == StuckFinalizers::Strip),
+    };
     if operation.kind != Strategy::Delete {
         let Some(spec) = spec else {
             return Err(Unprepared::Useless(format!(
@@ -260,14 +346,21 @@ async fn what(
             )));
         };
         let values = Values::of(spec).map_err(|error| Unprepared::Useless(error.to_string()))?;
+        let readiness = ReadinessRules::compile(&spec.readiness).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Unprepared::Useless(problems.join("; "))
+        })?;
         return Ok(Work::Apply {
             source: spec.source.clone(),
+            format: spec.format,
             values,
             namespace: spec.namespace.clone(),
             force_namespace: spec.force_namespace,
             adopt: spec.adopt,
-            moved_away: std::collections::BTreeSet::new(),
+            readiness,
             ready_within: Some(timeout),
+            hooks: spec.hooks,
+            hooks_within: timeout,
         });
     }
     if operation.strategy == Strategy::Delete {

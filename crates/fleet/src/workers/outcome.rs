@@ -44,8 +44,9 @@ pub(super) fn verdict(operation: &ClaimedOperation, end: End, why: Option<Why>, 
                 None => OperationState::Retrying { reason, next_at: at },
             }
         }
-        End::Stopped(Stop::LeaseEnded) => why.map_or(OperationState::Pending, stopped),
-        End::Stopped(Stop::Cancelled) => why.map_or(OperationState::Pending, stopped),
+        End::Stopped(Stop::LeaseEnded | Stop::Cancelled | Stop::Superseded) => {
+            why.map_or(OperationState::Pending, stopped)
+        }
         End::Fenced { at_target } => {
             let next = OperationState::Retrying {
                 reason: format!(
@@ -56,10 +57,23 @@ pub(super) fn verdict(operation: &ClaimedOperation, end: End, why: Option<Why>, 
             };
             return Verdict::Fenced(at_target, next);
         }
+        // Asked before; whoever forgets to is told.
+        End::NeedsConsent(needed) => OperationState::Failed {
+            reason: format!("internal: nobody was asked: {needed}"),
+        },
         End::Planned => OperationState::Failed {
             reason: "internal: it was planned and not done".to_owned(),
         },
     })
+}
+
+/// What is said of an operation that needs consent, and would be in `state` until it has that.
+pub(super) fn held(state: OperationState, why: Option<Why>) -> Verdict {
+    match why {
+        Some(Why::Lost) => Verdict::Silence,
+        Some(why) => Verdict::Report(stopped(why)),
+        None => Verdict::Report(state),
+    }
 }
 
 fn stopped(why: Why) -> OperationState {
@@ -128,6 +142,7 @@ mod tests {
             retry(5),
             End::Stopped(Stop::Cancelled),
             End::Stopped(Stop::LeaseEnded),
+            End::Stopped(Stop::Superseded),
         ] {
             let told = |why| said(end.clone(), Some(why));
             assert_eq!(told(Why::Superseded), Verdict::Report(OperationState::Superseded));

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use evenkeel_api::ClusterStatus;
+use evenkeel_api::{ClusterStatus, Rollback};
 use evenkeel_core::{
-    ClusterState, ConfigurationVersion, OperationState, OperationStateKind, ReconciliationState, Strategy,
+    ChangeConsent, ClusterState, ConfigurationVersion, OperationState, OperationStateKind,
+    ReconciliationState, Strategy,
 };
 use evenkeel_inventory::Statuses as _;
 use serde_json::json;
@@ -37,14 +38,18 @@ async fn an_upgrade_touches_what_differs_alone() {
     assert_eq!(web.revision.map(|revision| revision.0), Some(2));
 
     // And back: a rollback is a version of its own.
-    let back = world
-        .fleet()
-        .rollback(&name("blue"), ConfigurationVersion(1))
-        .await
-        .unwrap();
+    let back = world.fleet().rollback(&name("blue"), &to(1)).await.unwrap();
     assert_eq!(back.version.0, 3);
     world.ready("blue").await;
     assert_eq!(world.text("blue", "web").as_deref(), Some("first"));
+}
+
+/// Back to a version, whatever that loses.
+fn to(version: u64) -> Rollback {
+    Rollback {
+        to: ConfigurationVersion(version),
+        consent: ChangeConsent::ALL.iter().copied().collect(),
+    }
 }
 
 #[tokio::test]

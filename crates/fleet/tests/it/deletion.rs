@@ -79,6 +79,7 @@ async fn orphan_leaves_everything_running_and_nobody_s() {
     assert_eq!(parents, Vec::<String>::new());
 }
 
+/// DEL-13: a cluster that is gone is forgotten when a person says so.
 #[tokio::test]
 async fn forget_touches_nothing() {
     let world = installed().await;
@@ -90,6 +91,7 @@ async fn forget_touches_nothing() {
     assert!(!ours(&world).is_empty());
 }
 
+/// DEL-13: one that does not answer is not gone, and its deletion is gone on with when it does.
 #[tokio::test]
 async fn an_unreachable_cluster_is_never_taken_for_a_deleted_one() {
     let mut settings = settings();

@@ -7,11 +7,18 @@
     clippy::indexing_slicing
 )]
 
+mod administration;
 mod changes;
+mod consent;
 mod deletion;
+mod dry_run;
 mod failures;
 mod installs;
+mod moves;
 mod repairs;
 mod requests;
 mod restart;
+mod schedule;
+mod supersede;
+mod watches;
 mod world;

@@ -146,7 +146,8 @@ async fn one_that_keeps_failing_keeps_nobody_else_from_being_healed() {
     // What is healed is left alone, and the other one tried on.
     world.newest_tries("blue", 3).await;
     assert_eq!(world.runs("blue").await, 2);
-    assert_eq!(world.status("blue").await.state, ClusterState::Degraded);
+    let degraded = |status: &ClusterStatus| status.state == ClusterState::Degraded;
+    world.until("blue", "the other one fails on", degraded).await;
 }
 
 #[tokio::test]

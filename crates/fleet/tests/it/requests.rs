@@ -1,11 +1,18 @@
 //! What is asked for in the wrong way is refused at once, with the reason; what is shown holds no secret.
 
-use evenkeel_api::{AcceptedChange, ClusterDocument, ListClusters};
+use evenkeel_api::{AcceptedChange, ClusterDocument, ListClusters, Rollback};
 use evenkeel_core::{ClusterState, ConfigurationVersion, Sensitive};
 use evenkeel_fleet::Error;
 use serde_json::{Value, json};
 
 use crate::world::{World, component, name, values, with};
+
+fn back(to: u64) -> Rollback {
+    Rollback {
+        to: ConfigurationVersion(to),
+        consent: [].into(),
+    }
+}
 
 async fn refused(world: &World, document: Value) -> Error {
     let document = ClusterDocument::from_value(document).unwrap();
@@ -141,6 +148,61 @@ async fn an_uploaded_archive_is_a_source() {
 }
 
 #[tokio::test]
+async fn an_archive_of_manifests_is_a_source_without_values() {
+    let world = World::new().await;
+    let manifest =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: apps}\ndata: {text: plain}\n";
+    world.write("plain", "web.yaml", manifest);
+    std::fs::remove_file(world.chart_file("plain", "Chart.yaml")).unwrap();
+    let uploaded = world
+        .fleet()
+        .put_archive(world.pack("plain").into())
+        .await
+        .unwrap();
+    let source = json!({"source": {"archive": {"digest": uploaded.digest.to_string()}}});
+    let web = with(component("web", "plain"), source);
+    let valued = values(web.clone(), json!({"text": "other"}));
+    let error = refused(&world, json!({"name": "blue", "components": [valued]})).await;
+    let Error::Sources(fields) = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(fields.len(), 1, "{error}");
+    assert_eq!(
+        fields[0].to_string(),
+        "components[0].values: expected none: the source holds manifests, which takes no values"
+    );
+    world.put("blue", json!([web])).await;
+    world.ready("blue").await;
+    assert_eq!(world.text("blue", "web").as_deref(), Some("plain"));
+}
+
+#[tokio::test]
+async fn a_directory_that_turns_into_manifests_fails_its_component_alone() {
+    let world = World::new().await;
+    world.map_chart("map");
+    world.map_chart("other");
+    let valued = values(component("web", "map"), json!({"text": "mine"}));
+    world
+        .put("blue", json!([valued, component("next", "other")]))
+        .await;
+    world.ready("blue").await;
+    std::fs::remove_file(world.chart_file("map", "Chart.yaml")).unwrap();
+    std::fs::remove_file(world.chart_file("map", "values.yaml")).unwrap();
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n";
+    std::fs::write(world.chart_file("map", "templates/map.yaml"), manifest).unwrap();
+    world.fleet().reconcile(&name("blue")).await.unwrap();
+    let told = |status: &evenkeel_api::ClusterStatus| {
+        format!("{status:?}").contains("is made from manifests, which takes no values")
+    };
+    world.until("blue", "the component's failure", told).await;
+    assert_eq!(
+        world.text("blue", "web").as_deref(),
+        Some("mine"),
+        "nothing is taken away"
+    );
+}
+
+#[tokio::test]
 async fn lists_and_histories_show_what_was_accepted() {
     let world = World::new().await;
     world.map_chart("map");
@@ -176,7 +238,7 @@ async fn lists_and_histories_show_what_was_accepted() {
     for to in [2, 3] {
         let error = world
             .fleet()
-            .rollback(&name("blue"), ConfigurationVersion(to))
+            .rollback(&name("blue"), &back(to))
             .await
             .expect_err("refused");
         assert!(matches!(error, Error::Rollback { .. }), "{error}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use evenkeel_api as api;
 use evenkeel_core::{ClusterName, ClusterState, DeleteMode, OperationStateKind};
 use evenkeel_fleet::{Error, Fleet, Parts, Settings};
-use evenkeel_inventory::{KeySource, Location, OpenOptions, SqliteStore, Synchronous};
+use evenkeel_inventory::{KeySource, Location, OpenOptions, SqlStore, Synchronous};
 use evenkeel_simulator::{Cluster, Options, Simulator};
 use evenkeel_source::DirectoryPolicy;
 use evenkeel_telemetry::{Metrics, SystemClock, Tasks};
@@ -34,7 +34,7 @@ pub(crate) struct World {
 struct Running {
     fleet: Option<Fleet>,
     tasks: Tasks,
-    store: Weak<SqliteStore>,
+    store: Weak<SqlStore>,
     runtime: Option<Runtime>,
 }
 
@@ -53,6 +53,8 @@ pub(crate) fn settings() -> Settings {
         worker: "test".to_owned(),
         // Nothing is looked at by interval unless a test wants it.
         check_interval: Duration::from_secs(60 * 60),
+        // Nor watched.
+        watched_clusters: 0,
         lease: Duration::from_secs(6),
         heartbeat: Duration::from_secs(1),
         write_timeout: Duration::from_secs(4),
@@ -88,12 +90,13 @@ impl World {
             keys: KeySource::File(self.database().with_file_name("keys")),
             synchronous: Synchronous::Normal,
         };
-        let store = Arc::new(SqliteStore::open(options, clock.clone()).await.unwrap());
+        let store = Arc::new(SqlStore::open(options, clock.clone()).await.unwrap());
         let tasks = Tasks::new();
         let weak = Arc::downgrade(&store);
         let fleet = Fleet::new(Parts {
             store,
             directories: DirectoryPolicy::Below(self.charts()),
+            remote: None,
             settings: self.settings.clone(),
             clock,
             tasks: tasks.clone(),
@@ -146,8 +149,13 @@ impl World {
         self.folder.path().join("state").join("inventory.db")
     }
 
+    /// Where the key ring is.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        self.database().with_file_name("keys")
+    }
+
     /// The inventory itself, for what no request does yet.
-    pub(crate) fn store(&self) -> Arc<SqliteStore> {
+    pub(crate) fn store(&self) -> Arc<SqlStore> {
         self.running.as_ref().unwrap().store.upgrade().unwrap()
     }
 
@@ -250,7 +258,10 @@ impl World {
         components: Value,
         kubeconfig: &str,
     ) -> Result<api::Accepted, Error> {
-        let document = json!({"name": cluster, "components": components, "kubeconfig": kubeconfig});
+        // What a change may lose is the subject of tests of its own.
+        let consent = evenkeel_core::ChangeConsent::ALL;
+        let document =
+            json!({"name": cluster, "components": components, "kubeconfig": kubeconfig, "consent": consent});
         let document = api::ClusterDocument::from_value(document).unwrap();
         self.fleet().put_cluster(&name(cluster), document).await
     }
@@ -344,7 +355,7 @@ impl World {
 }
 
 /// Waits until nobody holds the inventory any more.
-async fn released(store: &Weak<SqliteStore>) {
+async fn released(store: &Weak<SqlStore>) {
     evenkeel_testkit::eventually("the inventory is let go", async || match store.strong_count() {
         0 => Ok(()),
         holders => Err(holders),

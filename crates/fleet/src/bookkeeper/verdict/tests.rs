@@ -212,3 +212,30 @@ fn a_failure_shows_while_the_others_go_on_and_goes_when_it_recovers() {
         Standing::Is(ClusterState::Reconciling, None)
     );
 }
+
+#[test]
+fn what_waits_for_a_person_is_told_and_hides_no_failure() {
+    let waiting = || {
+        let state = OperationState::Waiting {
+            reason: "consent, for 6 of 8 objects".to_owned(),
+            deadline: NOW,
+        };
+        operation("web", state)
+    };
+    let done = || operation("api", OperationState::Succeeded);
+    assert_eq!(
+        standing(Strategy::Upgrade, &[done(), waiting()]),
+        Standing::Is(
+            ClusterState::Reconciling,
+            Some("component web: waits for consent, for 6 of 8 objects".to_owned())
+        )
+    );
+    let failing = [waiting(), operation("db", retrying("no connection"))];
+    assert_eq!(
+        standing(Strategy::Upgrade, &failing),
+        Standing::Is(
+            ClusterState::Degraded,
+            Some("component db: no connection".to_owned())
+        )
+    );
+}
