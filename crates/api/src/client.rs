@@ -1,23 +1,26 @@
 //! The client of the REST API: one function per operation.
 
+mod administration;
+
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{
-    ClusterName, ConfigurationVersion, DeleteMode, HumanDuration, ReconciliationId, Sensitive,
-};
+use evenkeel_core::{ClusterName, DeleteMode, HumanDuration, ReconciliationId, Sensitive};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Accepted, Archive, Cluster, ClusterDocument, ClusterPage, ClusterStatus, Configuration, Deletion, Error,
-    ListClusters, Problem, Reconciliation, ReconciliationSummary, Rollback,
+    Accepted, Archive, Cluster, ClusterDocument, ClusterPage, ClusterPlan, ClusterStatus, Configuration,
+    Consent, Deletion, Error, GiveConsent, ListClusters, Problem, Reconcile, Reconciliation,
+    ReconciliationSummary, Rollback, Suspend, Suspension,
 };
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a call may take that looks at every object of a cluster.
+const PLAN_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the server is asked to hold a call that waits for a change; must stay below [`CALL_TIMEOUT`].
 const STATUS_HOLD: Duration = Duration::from_secs(20);
 
@@ -143,6 +146,42 @@ impl Client {
             .await
     }
 
+    /// What a reconciliation would do now; nothing is done. May take a minute.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn plan(&self, name: &ClusterName) -> Result<ClusterPlan, Error> {
+        let request = self.request(Method::POST, &["v2", "clusters", name.as_str(), "plan"])?;
+        self.call(request.timeout(PLAN_TIMEOUT)).await
+    }
+
+    /// Asks for a reconciliation now, and says how.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn reconcile_for(&self, name: &ClusterName, asked: &Reconcile) -> Result<Accepted, Error> {
+        let request = self.request(Method::POST, &["v2", "clusters", name.as_str(), "reconcile"])?;
+        self.call(request.query(asked)).await
+    }
+
+    /// Leaves a cluster alone for a while, or until it is resumed.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn suspend(&self, name: &ClusterName, suspend: &Suspend) -> Result<Suspension, Error> {
+        let request = self.request(Method::POST, &["v2", "clusters", name.as_str(), "suspend"])?;
+        self.call(request.json(suspend)).await
+    }
+
+    /// Goes on with a suspended cluster.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn resume(&self, name: &ClusterName) -> Result<Accepted, Error> {
+        self.call(self.request(Method::POST, &["v2", "clusters", name.as_str(), "resume"])?)
+            .await
+    }
+
     /// Takes the cluster that answers now for the one that is meant: after its control plane was made anew.
     ///
     /// # Errors
@@ -161,13 +200,31 @@ impl Client {
             .await
     }
 
-    /// Makes the components and labels of version `to` the newest version.
+    /// Makes the components and labels of an older version the newest version.
     ///
     /// # Errors
     /// See [`Client::put_cluster`].
-    pub async fn rollback(&self, name: &ClusterName, to: ConfigurationVersion) -> Result<Accepted, Error> {
+    pub async fn rollback(&self, name: &ClusterName, rollback: &Rollback) -> Result<Accepted, Error> {
         let request = self.request(Method::POST, &["v2", "clusters", name.as_str(), "rollback"])?;
-        self.call(request.json(&Rollback { to })).await
+        self.call(request.json(rollback)).await
+    }
+
+    /// What of a cluster waits for consent, and what was consented to and is not done yet.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn consents(&self, name: &ClusterName) -> Result<Vec<Consent>, Error> {
+        self.call(self.request(Method::GET, &["v2", "clusters", name.as_str(), "consent"])?)
+            .await
+    }
+
+    /// Gives consent to one plan.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn give_consent(&self, name: &ClusterName, consent: &GiveConsent) -> Result<Consent, Error> {
+        let request = self.request(Method::POST, &["v2", "clusters", name.as_str(), "consent"])?;
+        self.call(request.json(consent)).await
     }
 
     /// Deletes a cluster.

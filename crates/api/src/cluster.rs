@@ -1,18 +1,21 @@
 //! Clusters: what is asked for, what is known, how they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::{
-    ClusterId, ClusterName, ClusterSpec, ClusterState, ComponentName, ComponentRevision,
-    ConfigurationVersion, DeleteMode, Error, FieldError, OperationId, OperationState, ReconciliationId,
-    Sensitive,
+    BrokerStatus, ChangeConsent, ClusterId, ClusterName, ClusterSpec, ClusterState, ComponentName,
+    ComponentRevision, ConfigurationVersion, DeleteMode, Error, FieldError, OperationId, OperationState,
+    ReconciliationId, Sensitive,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The field of a [`ClusterDocument`] that is no part of the specification.
+use crate::Suspension;
+
+/// The fields of a [`ClusterDocument`] that are no part of the specification.
 const KUBECONFIG: &str = "kubeconfig";
+const CONSENT: &str = "consent";
 
 /// The body of `PUT /v2/clusters/{name}`: a [`ClusterSpec`] and, where it is to change, the kubeconfig.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +24,8 @@ pub struct ClusterDocument {
     pub spec: ClusterSpec,
     /// How it is reached. Write-only; left out, the stored one is kept.
     pub kubeconfig: Option<Sensitive<String>>,
+    /// What the change may lose. Write-only; needed only by a change that loses it.
+    pub consent: BTreeSet<ChangeConsent>,
 }
 
 impl ClusterDocument {
@@ -37,13 +42,27 @@ impl ClusterDocument {
                 return Err(Error::Spec(vec![FieldError::new(KUBECONFIG, message)]));
             }
         };
+        let consent = match value.as_object_mut().and_then(|fields| fields.remove(CONSENT)) {
+            None | Some(Value::Null) => BTreeSet::new(),
+            Some(consent) => serde_path_to_error::deserialize(consent).map_err(|error| {
+                let path = match error.path().to_string() {
+                    path if path == "." => CONSENT.to_owned(),
+                    path => format!("{CONSENT}{path}"),
+                };
+                Error::Spec(vec![FieldError::new(path, error.inner().to_string())])
+            })?,
+        };
         let spec = serde_path_to_error::deserialize(value).map_err(|error| {
             Error::Spec(vec![FieldError::new(
                 error.path().to_string(),
                 error.inner().to_string(),
             )])
         })?;
-        Ok(Self { spec, kubeconfig })
+        Ok(Self {
+            spec,
+            kubeconfig,
+            consent,
+        })
     }
 
     /// The document as it goes over the wire; it holds the kubeconfig in plain, so it is never printed.
@@ -54,6 +73,9 @@ impl ClusterDocument {
         let mut value = serde_json::to_value(&self.spec)?;
         if let (Some(fields), Some(kubeconfig)) = (value.as_object_mut(), &self.kubeconfig) {
             fields.insert(KUBECONFIG.to_owned(), Value::String(kubeconfig.expose().clone()));
+        }
+        if let Some(fields) = value.as_object_mut().filter(|_| !self.consent.is_empty()) {
+            fields.insert(CONSENT.to_owned(), serde_json::to_value(&self.consent)?);
         }
         Ok(value)
     }
@@ -184,6 +206,12 @@ pub struct ClusterStatus {
     pub revision: String,
     /// How it is.
     pub state: ClusterState,
+    /// The same in the words of the environment broker's contract; `reconcile_error_retryable` and
+    /// `delete_error_retryable` are shown to it as `reconciling` and `deleting`.
+    pub broker_status: BrokerStatus,
+    /// Set while the cluster is suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<Suspension>,
     /// Why, where there is something to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -249,11 +277,14 @@ pub struct Deletion {
 }
 
 /// The body of `POST /v2/clusters/{name}/rollback`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rollback {
     /// The version whose components and labels become the newest version.
     pub to: ConfigurationVersion,
+    /// What the change may lose.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub consent: BTreeSet<ChangeConsent>,
 }
 
 #[cfg(test)]
@@ -269,6 +300,32 @@ mod tests {
                 .is_err_and(|text| text.contains("components[0]") && text.contains("chart")),
             "{text:?}"
         );
+    }
+
+    #[test]
+    fn consent_is_no_part_of_the_specification() -> Result<(), Box<dyn std::error::Error>> {
+        let document =
+            serde_json::json!({"name": "c1", "components": [], "consent": ["removals", "emptyComponents"]});
+        let read = ClusterDocument::from_value(document)?;
+        assert_eq!(
+            read.consent,
+            BTreeSet::from([ChangeConsent::EmptyComponents, ChangeConsent::Removals])
+        );
+        assert_eq!(
+            read.to_value()?["consent"],
+            serde_json::json!(["emptyComponents", "removals"])
+        );
+        let wrong = serde_json::json!({"name": "c1", "consent": ["removals", "everything"]});
+        let text = ClusterDocument::from_value(wrong).map_err(|error| error.to_string());
+        assert!(
+            text.as_ref()
+                .is_err_and(|text| text.starts_with("consent[1]: ") && text.contains("emptyComponents")),
+            "{text:?}"
+        );
+        let wrong = serde_json::json!({"name": "c1", "consent": true});
+        let text = ClusterDocument::from_value(wrong).map_err(|error| error.to_string());
+        assert!(text.is_err_and(|text| text.starts_with("consent: ")));
+        Ok(())
     }
 
     #[test]

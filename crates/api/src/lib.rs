@@ -4,18 +4,32 @@
 //! Requests refuse unknown fields; answers may grow fields, so clients ignore what they do not know.
 
 mod archive;
+mod audit;
 mod client;
 mod cluster;
+mod consent;
+mod control;
 mod error;
+mod history;
+mod key;
+mod plan;
 mod problem;
 mod reconciliation;
+mod setting;
 
 pub use archive::{ARCHIVE_SIZE_MAX, Archive};
+pub use audit::{AuditEntry, AuditPage, AuditVerdict, KnownHead, ListAudit};
 pub use client::{Client, StatusWait};
 pub use cluster::{
     Accepted, AcceptedChange, Cluster, ClusterDocument, ClusterPage, ClusterStatus, ClusterSummary,
     ComponentStatus, Configuration, Deletion, ListClusters, Rollback,
 };
+pub use consent::{Consent, GiveConsent};
+pub use control::{Reconcile, Suspend, Suspension};
 pub use error::Error;
+pub use history::{ChangePage, HistoryPage, ListChanges, ListHistory, PastStatus, RecordedChange};
+pub use key::{Key, KeyState, Keys};
+pub use plan::{ClusterPlan, ComponentPlan, PlannedWork};
 pub use problem::{CONTENT_TYPE as PROBLEM_CONTENT_TYPE, Code, Problem, ProblemField};
 pub use reconciliation::{Level, Operation, Reconciliation, ReconciliationSummary, TimelineEntry};
+pub use setting::{PutSetting, Setting, SettingFor};

@@ -48,6 +48,9 @@ pub struct Reconciliation {
 pub struct Operation {
     /// Its id.
     pub id: OperationId,
+    /// The run that has carried it over from this one: it does the same there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried_to: Option<ReconciliationId>,
     /// The component.
     pub component: ComponentName,
     /// What it does with the component.

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use evenkeel_api::{
-    Accepted, AcceptedChange, Cluster, ClusterDocument, ClusterPage, ClusterStatus, Code, Configuration,
-    Deletion, ListClusters, Problem, Rollback,
+    Accepted, AcceptedChange, Cluster, ClusterDocument, ClusterPage, ClusterPlan, ClusterStatus, Code,
+    Configuration, Deletion, ListClusters, Problem, Rollback,
 };
 use evenkeel_core::{ClusterName, ConfigurationVersion, HumanDuration, Sensitive};
 use serde::Deserialize;
@@ -99,11 +99,11 @@ pub(crate) async fn status(
     Ok(Json(status))
 }
 
-pub(crate) async fn reconcile(
+pub(crate) async fn plan(
     State(app): State<App>,
     Named(name): Named<ClusterName>,
-) -> Result<(StatusCode, Json<Accepted>), Failure> {
-    Ok((StatusCode::ACCEPTED, Json(app.fleet.reconcile(&name).await?)))
+) -> Result<Json<ClusterPlan>, Failure> {
+    Ok(Json(app.fleet.plan(&name).await?))
 }
 
 pub(crate) async fn confirm_identity(
@@ -112,7 +112,7 @@ pub(crate) async fn confirm_identity(
 ) -> Result<(StatusCode, Json<Accepted>), Failure> {
     app.fleet.confirm_identity(&name).await?;
     // Confirming makes it due; the answer is the same as to being asked for that alone.
-    reconcile(State(app), Named(name)).await
+    Ok((StatusCode::ACCEPTED, Json(app.fleet.reconcile(&name).await?)))
 }
 
 pub(crate) async fn rollback(
@@ -121,7 +121,7 @@ pub(crate) async fn rollback(
     document: Document,
 ) -> Result<Json<Accepted>, Failure> {
     let rollback: Rollback = document.parse()?;
-    Ok(Json(app.fleet.rollback(&name, rollback.to).await?))
+    Ok(Json(app.fleet.rollback(&name, &rollback).await?))
 }
 
 pub(crate) async fn configurations(

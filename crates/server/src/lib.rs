@@ -5,15 +5,21 @@
 //! another site.
 
 mod archives;
+mod audit;
 mod clusters;
+mod consent;
+mod control;
 mod extract;
 mod health;
+mod history;
+mod keys;
 mod listen;
 mod loopback;
 mod problem;
 mod reconciliations;
 mod request_id;
 mod router;
+mod settings;
 
 pub use listen::{Error, Server};
 pub use router::router;

@@ -37,7 +37,19 @@ impl From<fleet::Error> for Failure {
             },
             fleet::Error::Kubeconfig(_) => Problem::new(Code::Kubeconfig, text),
             fleet::Error::Target { .. } => Problem::new(Code::Cluster, text),
-            fleet::Error::Rollback { .. } => Problem::new(Code::Conflict, text),
+            fleet::Error::Rollback { .. } | fleet::Error::Suspended(_) | fleet::Error::NoQuestion { .. } => {
+                Problem::new(Code::Conflict, text)
+            }
+            fleet::Error::Consent { losses, .. } => Problem {
+                errors: losses
+                    .into_iter()
+                    .map(|loss| ProblemField {
+                        path: "consent".to_owned(),
+                        message: format!("expected {}: {}", loss.consent, loss.what),
+                    })
+                    .collect(),
+                ..Problem::new(Code::Consent, text)
+            },
             fleet::Error::Inventory(error) => inventory_problem(error, text),
             _ => internal(&text),
         }
@@ -51,6 +63,9 @@ fn inventory_problem(error: inventory::Error, text: String) -> Problem {
         inventory::Error::NotFound { .. } => Problem::new(Code::NotFound, text),
         inventory::Error::ArchiveUnknown { .. } => Problem::new(Code::Source, text),
         inventory::Error::TooLarge { .. } => Problem::new(Code::TooLarge, text),
+        inventory::Error::Setting { .. } | inventory::Error::NulCharacter { .. } => {
+            Problem::new(Code::Invalid, text)
+        }
         inventory::Error::Refused(_)
         | inventory::Error::NameTaken { .. }
         | inventory::Error::NameImmutable { .. }
@@ -58,6 +73,7 @@ fn inventory_problem(error: inventory::Error, text: String) -> Problem {
         | inventory::Error::BeingDeleted(_)
         | inventory::Error::VersionMismatch { .. }
         | inventory::Error::ReconciliationRunning { .. }
+        | inventory::Error::KeyRefused { .. }
         | inventory::Error::Outdated(_) => Problem::new(Code::Conflict, text),
         error if error.is_transient() => Problem::new(Code::Overload, "the database is busy: try again"),
         _ => internal(&text),

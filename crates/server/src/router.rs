@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 use evenkeel_api::{ARCHIVE_SIZE_MAX, Code, Problem};
 use evenkeel_fleet::Fleet;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,10 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::problem::Failure;
-use crate::{archives, clusters, health, loopback, reconciliations, request_id};
+use crate::{
+    archives, audit, clusters, consent, control, health, history, keys, loopback, reconciliations,
+    request_id, settings,
+};
 
 /// The largest document, in bytes: a thousand components with generous values.
 const DOCUMENT_SIZE_MAX: usize = 4 * 1024 * 1024;
@@ -43,12 +46,19 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
         )
         .route("/v2/clusters/{name}/kubeconfig", put(clusters::put_kubeconfig))
         .route("/v2/clusters/{name}/status", get(clusters::status))
-        .route("/v2/clusters/{name}/reconcile", post(clusters::reconcile))
+        .route("/v2/clusters/{name}/reconcile", post(control::reconcile))
+        .route("/v2/clusters/{name}/plan", post(clusters::plan))
+        .route("/v2/clusters/{name}/suspend", post(control::suspend))
+        .route("/v2/clusters/{name}/resume", post(control::resume))
         .route(
             "/v2/clusters/{name}/confirm-identity",
             post(clusters::confirm_identity),
         )
         .route("/v2/clusters/{name}/rollback", post(clusters::rollback))
+        .route(
+            "/v2/clusters/{name}/consent",
+            get(consent::list).post(consent::give),
+        )
         .route(
             "/v2/clusters/{name}/configurations",
             get(clusters::configurations),
@@ -58,7 +68,15 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
             get(clusters::configuration),
         )
         .route("/v2/clusters/{name}/reconciliations", get(reconciliations::list))
+        .route("/v2/clusters/{name}/history", get(history::states))
+        .route("/v2/clusters/{name}/changes", get(history::changes))
         .route("/v2/reconciliations/{id}", get(reconciliations::get))
+        .route("/v2/settings", get(settings::list))
+        .route("/v2/settings/{name}", put(settings::put).delete(settings::remove))
+        .route("/v2/audit", get(audit::list))
+        .route("/v2/audit/verify", get(audit::verify))
+        .route("/v2/keys", get(keys::list))
+        .route("/v2/keys/{id}", delete(keys::remove))
         .layer(DefaultBodyLimit::max(DOCUMENT_SIZE_MAX))
         .route(
             "/v2/archives",

@@ -1,6 +1,6 @@
 //! Every route does what it is for.
 
-use evenkeel_api::{AcceptedChange, ListClusters};
+use evenkeel_api::{AcceptedChange, ListClusters, Rollback};
 use evenkeel_core::{ClusterState, ConfigurationVersion, DeleteMode, OnRemove, Strategy};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -108,7 +108,11 @@ async fn a_cluster_lives_through_the_api() {
         );
     }
 
-    let rolled = world.api.rollback(&name, ConfigurationVersion(1)).await.unwrap();
+    let back = Rollback {
+        to: ConfigurationVersion(1),
+        consent: [].into(),
+    };
+    let rolled = world.api.rollback(&name, &back).await.unwrap();
     assert_eq!((rolled.version.0, rolled.change), (3, AcceptedChange::Changed));
     world
         .until("c1", |status| {

@@ -7,8 +7,10 @@
     unreachable_pub
 )]
 
+mod administration;
 mod archives;
 mod clusters;
+mod consent;
 mod refusals;
 mod secrets;
 mod serving;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use evenkeel_api::{Client, ClusterStatus, Code, PROBLEM_CONTENT_TYPE, Problem, StatusWait};
 use evenkeel_core::{ClusterName, ClusterState};
 use evenkeel_fleet::{Fleet, Parts, Settings};
-use evenkeel_inventory::{OpenOptions, SqliteStore};
+use evenkeel_inventory::{OpenOptions, SqlStore};
 use evenkeel_server::Server;
 use evenkeel_simulator::{Cluster, Options, Simulator};
 use evenkeel_source::DirectoryPolicy;
@@ -84,7 +84,7 @@ impl World {
         let sources = folder.path().join("root");
         write_chart(&sources.join(CHART));
         let clock = Arc::new(SystemClock);
-        let store = SqliteStore::open(OpenOptions::temporary(), clock.clone())
+        let store = SqlStore::open(OpenOptions::temporary(), clock.clone())
             .await
             .unwrap();
         let tasks = Tasks::new();
@@ -95,6 +95,7 @@ impl World {
             } else {
                 DirectoryPolicy::Refused
             },
+            remote: None,
             settings: Settings {
                 retry_first: Duration::from_millis(200),
                 ..Settings::default()

@@ -1,0 +1,92 @@
+//! Calls about history, settings, keys and the audit log.
+
+use evenkeel_core::ClusterName;
+use reqwest::Method;
+
+use super::Client;
+use crate::{
+    AuditPage, AuditVerdict, ChangePage, Error, HistoryPage, Keys, KnownHead, ListAudit, ListChanges,
+    ListHistory, PutSetting, Setting, SettingFor,
+};
+
+impl Client {
+    /// The states that a cluster was in, newest first.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn history(&self, name: &ClusterName, list: &ListHistory) -> Result<HistoryPage, Error> {
+        let request = self.request(Method::GET, &["v2", "clusters", name.as_str(), "history"])?;
+        self.call(request.query(list)).await
+    }
+
+    /// What was done to a cluster's objects.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn changes(&self, name: &ClusterName, list: &ListChanges) -> Result<ChangePage, Error> {
+        let request = self.request(Method::GET, &["v2", "clusters", name.as_str(), "changes"])?;
+        self.call(request.query(list)).await
+    }
+
+    /// All settings, with the values that count for whom is asked.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn settings(&self, of: &SettingFor) -> Result<Vec<Setting>, Error> {
+        self.call(self.request(Method::GET, &["v2", "settings"])?.query(of))
+            .await
+    }
+
+    /// Sets a setting.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn put_setting(&self, name: &str, of: &SettingFor, put: &PutSetting) -> Result<Setting, Error> {
+        let request = self.request(Method::PUT, &["v2", "settings", name])?;
+        self.call(request.query(of).json(put)).await
+    }
+
+    /// Takes a setting back.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn remove_setting(&self, name: &str, of: &SettingFor) -> Result<Setting, Error> {
+        let request = self.request(Method::DELETE, &["v2", "settings", name])?;
+        self.call(request.query(of)).await
+    }
+
+    /// A page of the audit log.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn audit(&self, list: &ListAudit) -> Result<AuditPage, Error> {
+        self.call(self.request(Method::GET, &["v2", "audit"])?.query(list))
+            .await
+    }
+
+    /// Whether the audit log is whole.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn verify_audit(&self, known: &KnownHead) -> Result<AuditVerdict, Error> {
+        let request = self.request(Method::GET, &["v2", "audit", "verify"])?;
+        self.call(request.query(known)).await
+    }
+
+    /// The encryption keys and how much each is used.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn keys(&self) -> Result<Keys, Error> {
+        self.call(self.request(Method::GET, &["v2", "keys"])?).await
+    }
+
+    /// Says that a key is needed no more.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn remove_key(&self, id: &str) -> Result<Keys, Error> {
+        self.call(self.request(Method::DELETE, &["v2", "keys", id])?)
+            .await
+    }
+}
