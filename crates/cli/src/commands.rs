@@ -1,11 +1,14 @@
 //! One file per command.
 
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod cluster;
 pub(crate) mod demo;
+pub(crate) mod keys;
 pub(crate) mod local;
 pub(crate) mod mothership;
 pub(crate) mod reconciliation;
+pub(crate) mod settings;
 
 use clap::Args;
 use evenkeel_api::Client;

@@ -4,10 +4,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod charts;
 mod commands;
+mod database;
+mod diffs;
 mod documents;
+mod kubeconfig;
+mod kustomize;
+mod limits;
 mod output;
 mod process;
+mod scheduling;
 mod template;
 
 /// Keeps a fleet of Kubernetes clusters in the state their owners asked for.
@@ -24,20 +31,28 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage, 130 int
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Look at the audit log
+    Audit(commands::audit::Arguments),
     /// Measure this program
     Bench(commands::bench::Arguments),
     /// Register, look at, change and delete clusters
     Cluster(commands::cluster::Arguments),
     /// Watch a simulated fleet become ready, drift and heal
     Demo(commands::demo::Arguments),
+    /// Look at and rotate the keys that encrypt secrets
+    Keys(Box<commands::keys::Arguments>),
     /// Run components on one cluster, without a mothership
     Local(Box<commands::local::Arguments>),
     /// Run the control plane
-    Mothership(commands::mothership::Arguments),
+    Mothership(Box<commands::mothership::Arguments>),
+    /// Show what components would change on one cluster, field by field, and change nothing
+    Plan(Box<commands::local::Arguments>),
     /// Look at runs over a cluster
     Reconciliation(commands::reconciliation::Arguments),
+    /// Look at and change settings
+    Settings(commands::settings::Arguments),
     /// Render a Helm chart as `helm template` does
-    Template(Box<template::Args>),
+    Template(Box<template::Arguments>),
 }
 
 /// Render a Helm chart as `helm template` does: same flags, same bytes, same exit code.
@@ -47,7 +62,7 @@ struct Template {
     #[command(flatten)]
     _logs: process::Logs,
     #[command(flatten)]
-    arguments: template::Args,
+    arguments: template::Arguments,
 }
 
 fn main() -> ExitCode {
@@ -55,13 +70,15 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = arguments.next();
     if arguments.next().is_some_and(|command| command == "template") {
-        let Template { arguments, .. } = Template::parse_from(program.into_iter().chain(arguments));
-        return template::run(&arguments);
+        return match Template::try_parse_from(program.into_iter().chain(arguments)) {
+            Ok(Template { arguments, .. }) => template::run(arguments),
+            Err(error) => template::refuse(&error),
+        };
     }
     let Cli { logs, command } = Cli::parse();
     match command {
         // Reached when flags stand before the command.
-        Command::Template(arguments) => template::run(&arguments),
+        Command::Template(arguments) => template::run(*arguments),
         Command::Bench(arguments) => commands::bench::run(logs, arguments),
         Command::Cluster(arguments) => {
             process::run_until_interrupted(logs, || commands::cluster::run(arguments))
@@ -70,10 +87,20 @@ fn main() -> ExitCode {
             process::run(logs.or_quiet(), |tasks| commands::demo::run(arguments, tasks))
         }
         Command::Mothership(arguments) => {
-            process::run(logs, |tasks| commands::mothership::run(arguments, tasks))
+            process::run(logs, |tasks| commands::mothership::run(*arguments, tasks))
         }
         Command::Local(arguments) => {
             process::run(logs.or_quiet(), |tasks| commands::local::run(*arguments, tasks))
+        }
+        Command::Audit(arguments) => process::run_until_interrupted(logs, || commands::audit::run(arguments)),
+        Command::Keys(arguments) => {
+            process::run_until_interrupted(logs.or_quiet(), || commands::keys::run(*arguments))
+        }
+        Command::Settings(arguments) => {
+            process::run_until_interrupted(logs, || commands::settings::run(arguments))
+        }
+        Command::Plan(arguments) => {
+            process::run(logs.or_quiet(), |tasks| commands::local::plan(*arguments, tasks))
         }
         Command::Reconciliation(arguments) => {
             process::run_until_interrupted(logs, || commands::reconciliation::run(arguments))

@@ -56,6 +56,19 @@ where
     exit_code(try_run(logs, command))
 }
 
+/// Runs an asynchronous part of a command that tells its faults itself; logs stay quiet.
+pub(crate) fn run_to_end<F, Fut>(command: F) -> anyhow::Result<()>
+where
+    F: FnOnce(Tasks) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let logs = Logs {
+        log_format: Format::Text,
+        log: None,
+    };
+    try_run(logs.or_quiet(), command)
+}
+
 /// Tells people how a command ended, and programs by a status.
 pub(crate) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     match result {
@@ -97,11 +110,11 @@ where
     F: FnOnce(Tasks) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
-    // The one provider of TLS; a second one must not sneak in.
-    rustls::crypto::aws_lc_rs::default_provider()
-        .install_default()
-        .map_err(|_| anyhow::anyhow!("another TLS provider was installed before ours"))?;
-    logging::init(&logs.options())?;
+    // The one provider of TLS; a second one must not sneak in. A command that does two things comes here twice.
+    static PREPARED: std::sync::Once = std::sync::Once::new();
+    let mut prepared = Ok(());
+    PREPARED.call_once(|| prepared = prepare(&logs));
+    prepared?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -116,6 +129,14 @@ where
             (result, _) => result,
         }
     })
+}
+
+/// What a process does once.
+fn prepare(logs: &Logs) -> anyhow::Result<()> {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .map_err(|_| anyhow::anyhow!("another TLS provider was installed before ours"))?;
+    Ok(logging::init(&logs.options())?)
 }
 
 /// Cancels all tasks and waits for them to end, for a while.

@@ -1,9 +1,13 @@
 //! `evenkeel cluster`: the clusters of a mothership.
 
 mod apply;
+mod changes;
+mod consent;
+mod control;
 mod delete;
 mod history;
 mod list;
+mod plan;
 mod status;
 
 use clap::{Args, Subcommand};
@@ -32,14 +36,24 @@ enum Command {
     List(list::Arguments),
     /// Show how a cluster and its components are
     Status(status::Arguments),
+    /// Show what a reconciliation would do now, field by field, and do nothing
+    Plan(plan::Arguments),
     /// Reconcile a cluster now
-    Reconcile(Waited),
+    Reconcile(control::ReconcileArguments),
+    /// Leave a cluster alone, for a while or until it is resumed; deleting it is still done
+    Suspend(control::SuspendArguments),
+    /// Go on with a suspended cluster
+    Resume(control::ResumeArguments),
     /// Take the cluster that answers now for the one that is meant, after its control plane was made anew
     ConfirmIdentity(Waited),
-    /// Show the configuration versions and reconciliations of a cluster
+    /// Show the configuration versions, states and reconciliations of a cluster
     History(Named),
+    /// Show what was done to which object of a cluster
+    Changes(changes::Arguments),
     /// Make the components and labels of an older version the newest version
     Rollback(history::RollbackArguments),
+    /// Show what would be deleted only with consent, and give it
+    Consent(consent::Arguments),
     /// Remove a cluster's components, then its record
     Delete(delete::Arguments),
 }
@@ -70,10 +84,15 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Get(arguments) => get(&client, arguments).await,
         Command::List(arguments) => list::run(&client, arguments).await,
         Command::Status(arguments) => status::run(&client, arguments).await,
-        Command::Reconcile(arguments) => reconcile(&client, arguments).await,
+        Command::Plan(arguments) => plan::run(&client, arguments).await,
+        Command::Reconcile(arguments) => control::reconcile(&client, arguments).await,
+        Command::Suspend(arguments) => control::suspend(&client, arguments).await,
+        Command::Resume(arguments) => control::resume(&client, arguments).await,
         Command::ConfirmIdentity(arguments) => confirm_identity(&client, arguments).await,
         Command::History(arguments) => history::run(&client, arguments).await,
+        Command::Changes(arguments) => changes::run(&client, arguments).await,
         Command::Rollback(arguments) => history::rollback(&client, arguments).await,
+        Command::Consent(arguments) => consent::run(&client, arguments).await,
         Command::Delete(arguments) => delete::run(&client, arguments).await,
     }
 }
@@ -112,12 +131,5 @@ async fn confirm_identity(client: &Client, arguments: Waited) -> anyhow::Result<
         "cluster {} is taken for the one that answers now",
         accepted.name
     ))?;
-    arguments.wait.after_look(client, &arguments.name, known).await
-}
-
-async fn reconcile(client: &Client, arguments: Waited) -> anyhow::Result<()> {
-    let known = client.status(&arguments.name).await?;
-    let accepted = client.reconcile(&arguments.name).await?;
-    output::line(&format!("cluster {} is due now", accepted.name))?;
     arguments.wait.after_look(client, &arguments.name, known).await
 }

@@ -1,6 +1,6 @@
 //! `evenkeel demo`: a whole fleet in one process, for the first minute with Evenkeel.
 
-mod charts;
+pub(crate) mod charts;
 mod show;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,7 +18,7 @@ use evenkeel_source::DirectoryPolicy;
 use evenkeel_telemetry::{OnCancel, OnError, Tasks};
 use serde_json::json;
 
-use crate::commands::mothership::Mothership;
+use crate::commands::mothership::{ChartSources, Mothership};
 use crate::output;
 use show::Show;
 
@@ -59,7 +59,10 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
     let directories = DirectoryPolicy::Below(directory.path().to_owned());
     let mothership = Mothership::start(
         OpenOptions::temporary(),
-        directories,
+        ChartSources {
+            directories,
+            remote: None,
+        },
         settings,
         arguments.listen,
         tasks.clone(),

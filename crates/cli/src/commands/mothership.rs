@@ -1,27 +1,21 @@
 //! `evenkeel mothership`: the control plane process.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
-use evenkeel_core::HumanDuration;
+use evenkeel_core::{HumanDuration, LossLimit};
 use evenkeel_fleet::{Fleet, Parts, Settings};
-use evenkeel_inventory::{KeySource, Location, OpenOptions, SqliteStore, Synchronous};
+use evenkeel_inventory::{OpenOptions, SqlStore};
 use evenkeel_server::Server;
-use evenkeel_source::DirectoryPolicy;
+use evenkeel_source::{DirectoryPolicy, Remote};
 use evenkeel_telemetry::{Metrics, SystemClock, Tasks};
 
 use crate::commands::DEFAULT_PORT;
 use crate::output;
 use crate::process::Usage;
-
-/// The database's name in the state directory.
-const DATABASE: &str = "evenkeel.db";
-/// What is put behind the database's name to get the key ring's.
-const KEYS: &str = "keys";
 
 /// Run the control plane: REST API, scheduler and workers on one embedded database.
 #[derive(Debug, Args)]
@@ -29,15 +23,17 @@ pub(crate) struct Arguments {
     /// Where the REST API listens; loopback only, as there is no authentication yet
     #[arg(long, value_name = "ADDRESS", env = "EVENKEEL_LISTEN", default_value_t = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT)))]
     listen: SocketAddr,
-    /// The database file; made when missing [default: evenkeel.db in the XDG state directory]
-    #[arg(long, value_name = "FILE", env = "EVENKEEL_DATABASE")]
-    database: Option<PathBuf>,
-    /// The key ring that encrypts secrets; made for a new database [default: beside the database]
-    #[arg(long, value_name = "FILE", env = "EVENKEEL_KEY_FILE")]
-    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    database: crate::database::Arguments,
     /// The directory below which chart directories may be used; without it, only uploaded archives
     #[arg(long, value_name = "DIRECTORY", env = "EVENKEEL_SOURCE_ROOT")]
     source_root: Option<PathBuf>,
+    #[command(flatten)]
+    kustomize: crate::kustomize::Arguments,
+    #[command(flatten)]
+    limits: crate::limits::Arguments,
+    #[command(flatten)]
+    charts: crate::charts::Arguments,
     /// The fleet's name, written to every cluster; two fleets never touch each other's objects
     #[arg(
         long,
@@ -49,6 +45,15 @@ pub(crate) struct Arguments {
     /// How often an unchanged cluster is looked at
     #[arg(long, value_name = "DURATION", default_value_t = HumanDuration(Settings::default().check_interval))]
     check_interval: HumanDuration,
+    /// How many clusters are watched live, so that drift is healed at once; each keeps a connection open, 0 watches none
+    #[arg(long, value_name = "COUNT", default_value_t = Settings::default().watched_clusters)]
+    watched_clusters: usize,
+    /// How many watches there are at most, one per kind of object of a cluster; beyond, clusters are looked at by interval
+    #[arg(long, value_name = "COUNT", default_value_t = Settings::default().watches)]
+    watches: usize,
+    /// Ask a cluster whose watches say that nothing changed only at each so manieth look
+    #[arg(long, value_name = "COUNT", default_value_t = Settings::default().full_check_every)]
+    full_check_every: u32,
     /// How many clusters are looked at, at the same time
     #[arg(long, value_name = "COUNT", default_value_t = Settings::default().parallel_checks)]
     parallel_checks: usize,
@@ -73,6 +78,25 @@ pub(crate) struct Arguments {
     /// How long one reconciliation may take with all its tries
     #[arg(long, value_name = "DURATION", default_value_t = HumanDuration(Settings::default().deadline))]
     deadline: HumanDuration,
+    /// How many per cent of a component's objects one operation may delete without consent
+    #[arg(long, value_name = "PERCENT", default_value_t = LossLimit::OBJECTS.percent, value_parser = clap::value_parser!(u8).range(..=100))]
+    deletions_percent: u8,
+    /// Fewer deletions than this never need consent
+    #[arg(long, value_name = "COUNT", default_value_t = LossLimit::OBJECTS.least)]
+    deletions_least: usize,
+    /// How long an operation waits for consent
+    #[arg(long, value_name = "DURATION", default_value_t = HumanDuration(Settings::default().consent_within))]
+    consent_within: HumanDuration,
+    #[command(flatten)]
+    scheduling: crate::scheduling::Arguments,
+}
+
+/// Where a mothership's charts may come from.
+pub(crate) struct ChartSources {
+    /// Which directories.
+    pub(crate) directories: DirectoryPolicy,
+    /// The way to repositories and registries, if there is one.
+    pub(crate) remote: Option<Remote>,
 }
 
 /// A mothership that serves.
@@ -82,33 +106,19 @@ pub(crate) struct Mothership {
     server: Server,
     fleet: Fleet,
     tasks: Tasks,
-    store: Arc<SqliteStore>,
+    store: Arc<SqlStore>,
 }
 
 pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()> {
-    let database = match &arguments.database {
-        Some(path) => path.clone(),
-        None => state_directory()?.join(DATABASE),
+    let options = arguments.database.options()?;
+    let database = options.location.to_string();
+    let sources = ChartSources {
+        directories: arguments.directories()?,
+        remote: Some(arguments.charts.remote(&tasks)?),
     };
-    let keys = arguments
-        .key_file
-        .clone()
-        .unwrap_or_else(|| database.with_extension(KEYS));
-    let options = OpenOptions {
-        location: Location::File(database.clone()),
-        keys: KeySource::File(keys),
-        synchronous: Synchronous::Full,
-    };
-    let directories = arguments.directories()?;
-    let mothership = Mothership::start(
-        options,
-        directories,
-        arguments.settings(),
-        arguments.listen,
-        tasks,
-    )
-    .await?;
-    tracing::info!(address = %mothership.address, database = %database.display(), "the mothership serves");
+    let mothership =
+        Mothership::start(options, sources, arguments.settings()?, arguments.listen, tasks).await?;
+    tracing::info!(address = %mothership.address, %database, "the mothership serves");
     output::note(&format!("serving on http://{}", mothership.address));
     let (store, tasks) = (mothership.store.clone(), mothership.tasks.clone());
     let served = mothership.serve().await;
@@ -119,10 +129,13 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
 }
 
 impl Arguments {
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        Ok(self.scheduling.complete(Settings {
             fleet_name: self.fleet_name.clone(),
             check_interval: self.check_interval.0,
+            watched_clusters: self.watched_clusters,
+            watches: self.watches,
+            full_check_every: self.full_check_every,
             parallel_checks: self.parallel_checks,
             slots: self.slots,
             lease: self.lease.0,
@@ -131,8 +144,15 @@ impl Arguments {
             ready_timeout: self.ready_timeout.0,
             retry_first: self.retry_first.0,
             deadline: self.deadline.0,
+            kustomize: self.kustomize.named()?,
+            render_limits: self.limits.limits(),
+            object_losses: LossLimit {
+                percent: self.deletions_percent,
+                least: self.deletions_least,
+            },
+            consent_within: self.consent_within.0,
             ..Settings::default()
-        }
+        }))
     }
 
     fn directories(&self) -> anyhow::Result<DirectoryPolicy> {
@@ -148,7 +168,7 @@ impl Mothership {
     /// Opens everything and begins the work; the API listens already but is answered by [`Mothership::serve`].
     pub(crate) async fn start(
         database: OpenOptions,
-        directories: DirectoryPolicy,
+        sources: ChartSources,
         settings: Settings,
         listen: SocketAddr,
         tasks: Tasks,
@@ -158,13 +178,14 @@ impl Mothership {
         let server = Server::bind(listen).await?;
         let clock = Arc::new(SystemClock);
         let store = Arc::new(
-            SqliteStore::open(database, clock.clone())
+            SqlStore::open(database, clock.clone())
                 .await
                 .context("the database cannot be opened")?,
         );
         let parts = Parts {
             store: store.clone(),
-            directories,
+            directories: sources.directories,
+            remote: sources.remote,
             settings,
             clock,
             tasks: tasks.clone(),
@@ -185,18 +206,4 @@ impl Mothership {
     pub(crate) async fn serve(self) -> anyhow::Result<()> {
         Ok(self.server.serve(self.fleet, self.tasks.token()).await?)
     }
-}
-
-/// Where state belongs that should survive (XDG base directories).
-fn state_directory() -> anyhow::Result<PathBuf> {
-    let strategy = choose_app_strategy(AppStrategyArgs {
-        top_level_domain: "dev".to_owned(),
-        author: "evenkeel".to_owned(),
-        app_name: "evenkeel".to_owned(),
-    });
-    let strategy = strategy.context("the home directory is not known: use --database")?;
-    Ok(strategy
-        .state_dir()
-        .as_deref()
-        .map_or_else(|| strategy.data_dir(), Path::to_path_buf))
 }

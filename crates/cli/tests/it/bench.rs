@@ -19,7 +19,7 @@ fn figures(arguments: &[&str]) -> Map<String, Value> {
     );
     assert!(output.status.success(), "{said}");
     let (table, last) = text.trim_end().rsplit_once('\n').unwrap();
-    let figures: Map<String, Value> = serde_json::from_str(last).unwrap();
+    let figures = flat(serde_json::from_str(last).unwrap());
     for name in figures.keys() {
         assert!(
             table.lines().any(|line| line.starts_with(&format!("{name} "))),
@@ -29,18 +29,32 @@ fn figures(arguments: &[&str]) -> Map<String, Value> {
     figures
 }
 
+/// The figures of objects within, by the names that the table has for them.
+fn flat(figures: Map<String, Value>) -> Map<String, Value> {
+    let within = |(group, value)| match value {
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (format!("{group}.{name}"), value))
+            .collect(),
+        value => vec![(group, value)],
+    };
+    figures.into_iter().flat_map(within).collect()
+}
+
 #[test]
 fn rendering_is_measured_beside_helm() {
-    let figures = figures(&["render", "--pairs", "11", "--json"]);
+    let figures = figures(&["render", "--pairs", "3", "--renders", "100", "--json"]);
     let value = |name: &str| figures[name].as_f64().unwrap();
+    assert!(value("charts") >= 10.0, "{figures:?}");
+    // Medians over the charts, so only about the quotient of the medians.
     let speedup = value("helm_template_ms") / value("template_ms");
     assert!(
-        (value("template_speedup") - speedup).abs() < 0.1 * speedup,
+        (value("template_speedup") - speedup).abs() < 0.5 * speedup,
         "{figures:?}"
     );
     let ratio = value("template_mib") / value("helm_template_mib");
     assert!(
-        (value("template_memory_ratio") - ratio).abs() < 0.01,
+        (value("template_memory_ratio") - ratio).abs() < 0.05,
         "{figures:?}"
     );
     // Helm is a program of tens of megabytes in whatever way it is measured.
@@ -49,9 +63,13 @@ fn rendering_is_measured_beside_helm() {
         "{figures:?}"
     );
     assert!(
-        value("render_ms") > 0.0 && value("render_ms") < value("template_ms"),
+        value("typical_render_ms") > 0.0 && value("typical_render_ms") < value("template_ms"),
         "{figures:?}"
     );
+    for name in ["parse_mb_per_s", "median_render_ms", "renders_per_s"] {
+        assert!(value(name) > 0.0, "{name}: {figures:?}");
+    }
+    assert!(value("rss_growth_mb") < 50.0, "{figures:?}");
 }
 
 #[test]
@@ -96,4 +114,90 @@ fn what_is_missing_is_told_with_the_command_that_brings_it() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cargo xtask setup"), "{said}");
+}
+
+#[test]
+fn the_queue_is_measured_on_both_databases() {
+    let output = bench(&["queue", "--clusters", "3", "--json"]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (table, last) = text.trim_end().rsplit_once('\n').unwrap();
+    let figures: Value = serde_json::from_str(last).unwrap();
+    for database in ["postgres", "sqlite"] {
+        for figure in [
+            "claims_per_s",
+            "operations_per_s",
+            "claim_p99_ms",
+            "report_p99_ms",
+        ] {
+            let value = figures[database][figure].as_f64().unwrap();
+            assert!(value > 0.0, "{database}.{figure}: {figures}");
+            assert!(table.contains(&format!("{database}.{figure} ")), "{table}");
+        }
+    }
+}
+
+#[test]
+fn applying_is_measured_beside_three_others() {
+    let arguments = [
+        "apply",
+        "--rounds",
+        "1",
+        "--objects",
+        "1",
+        "--edits",
+        "2",
+        "--json",
+    ];
+    let figures = figures(&arguments);
+    let value = |name: &str| figures[name].as_f64().unwrap();
+    for act in ["install", "noop"] {
+        let ours = value(&format!("{act}_ms"));
+        assert!(ours > 0.0, "{figures:?}");
+        for peer in ["helm", "kubectl", "flux"] {
+            let ratio = ours / value(&format!("{act}_{peer}_ms"));
+            let told = value(&format!("{act}_vs_{peer}"));
+            assert!((told - ratio).abs() < 0.001, "{act} {peer}: {figures:?}");
+        }
+    }
+    let (half, most) = (value("drift_heal_ms"), value("drift_heal_p99_ms"));
+    assert!(0.0 < half && half <= most, "{figures:?}");
+    // Memory is no matter of the machine's mood.
+    let bytes = value("bytes_per_object");
+    assert!(0.0 < bytes && bytes <= 64.0, "{figures:?}");
+}
+
+#[test]
+fn the_scheduler_is_measured_on_a_fleet_of_its_own() {
+    let figures = figures(&[
+        "scheduler",
+        "--clusters",
+        "300",
+        "--few",
+        "100",
+        "--changes",
+        "8",
+        "--json",
+    ]);
+    let value = |name: &str| figures[name].as_f64().unwrap();
+    for name in [
+        "cost_ratio_100k_to_1k",
+        "idle.change_to_claim_p99_ms",
+        "busy.change_to_claim_p99_ms",
+        "install_ready_s",
+    ] {
+        assert!(value(name) > 0.0, "{name}: {figures:?}");
+    }
+    // Rows are counted and do not depend on the machine.
+    assert!(value("rows_per_changed_pass") <= 10.0, "{figures:?}");
+    assert!(value("rows_per_further_component") <= 3.5, "{figures:?}");
+    assert!(value("rows_per_noop_pass") <= 1.0, "{figures:?}");
+    assert!(
+        value("install_ready_s") >= 1.0,
+        "three stages of about half a second: {figures:?}"
+    );
 }

@@ -1,8 +1,12 @@
 //! `evenkeel local`, run as a user runs it: on simulated clusters, and the main ways on a real one.
 
+mod consent;
 mod errors;
-mod fixture;
+pub(crate) mod fixture;
+mod formats;
 mod interrupt;
+mod no_kubectl;
+mod plan;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -332,7 +336,7 @@ fn the_kubeconfig_is_found_as_kubectl_finds_it() {
         if let Some(kubeconfig) = kubeconfig {
             command.env("KUBECONFIG", kubeconfig);
         }
-        fixture::Ran::of(command.output().unwrap())
+        crate::ran::Ran::of(command.output().unwrap())
     };
     run(None, &[])
         .exits(1)

@@ -2,9 +2,11 @@
 //!
 //! Each test has a mothership and a database of its own; the two clusters are shared, one test at a time.
 
+mod administration;
 mod arguments;
 mod crashes;
 mod deletions;
 mod failures;
+mod formats;
 mod lifecycle;
-mod world;
+pub(crate) mod world;

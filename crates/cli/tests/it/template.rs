@@ -9,33 +9,37 @@ use evenkeel_realparts as realparts;
 /// Charts that need a piece which is not built yet, with that piece. Empty: nothing is left out.
 const NOT_YET: [(&str, &str); 0] = [];
 
-struct Oracle {
+pub(crate) struct Oracle {
     helm: PathBuf,
     /// Helm keeps its caches here, and not in the home of whoever runs the tests.
     home: tempfile::TempDir,
 }
 
 impl Oracle {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             helm: realparts::helm().unwrap(),
             home: tempfile::tempdir().unwrap(),
         }
     }
 
-    fn helm(&self, directory: &Path, args: &[&str]) -> Output {
+    /// The real Helm, without anything of whoever runs the tests.
+    pub(crate) fn helm_command(&self) -> Command {
         let home = self.home.path();
-        Command::new(&self.helm)
-            .args(args)
-            .current_dir(directory)
+        let mut command = Command::new(&self.helm);
+        command
             .env("HELM_CACHE_HOME", home.join("cache"))
             .env("HELM_CONFIG_HOME", home.join("config"))
-            .env("HELM_DATA_HOME", home.join("data"))
-            .output()
-            .unwrap()
+            .env("HELM_DATA_HOME", home.join("data"));
+        command
     }
 
-    fn evenkeel(directory: &Path, args: &[&str]) -> Output {
+    pub(crate) fn helm(&self, directory: &Path, args: &[&str]) -> Output {
+        let mut command = self.helm_command();
+        command.args(args).current_dir(directory).output().unwrap()
+    }
+
+    pub(crate) fn evenkeel(directory: &Path, args: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_evenkeel"))
             .args(args)
             .current_dir(directory)
@@ -57,7 +61,7 @@ impl Oracle {
     }
 }
 
-fn difference(theirs: &Output, ours: &Output) -> Option<String> {
+pub(crate) fn difference(theirs: &Output, ours: &Output) -> Option<String> {
     if theirs.status.code() == ours.status.code() && theirs.stdout == ours.stdout {
         return None;
     }
@@ -79,14 +83,14 @@ fn difference(theirs: &Output, ours: &Output) -> Option<String> {
     ))
 }
 
-fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()
         .unwrap()
 }
 
-fn no_differences(differences: Vec<String>) {
+pub(crate) fn no_differences(differences: Vec<String>) {
     assert!(
         differences.is_empty(),
         "{} differences:\n{}",
@@ -324,7 +328,7 @@ fn output_directory() {
     assert_eq!(tree(theirs.path()), tree(ours.path()));
 }
 
-fn tree(directory: &Path) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn tree(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut pending = vec![directory.to_owned()];
     while let Some(next) = pending.pop() {
@@ -372,5 +376,5 @@ fn faults_go_to_standard_error_with_their_place() {
         );
     }
     let output = Oracle::evenkeel(directory.path(), &["template", "r", "nowhere"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("path \"nowhere\" not found"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("repo_name/path_to_chart, got: nowhere"));
 }

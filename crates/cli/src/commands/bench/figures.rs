@@ -148,12 +148,23 @@ impl Figures {
         output::table(["FIGURE", "VALUE", "GOAL", "MEANING"], rows)
     }
 
+    /// One object; a name with a point in it is a field of an object of its own.
     fn json(&self) -> Value {
-        let fields = self
-            .0
-            .iter()
-            .map(|figure| (figure.name.to_owned(), figure.value.to_json()));
-        Value::Object(fields.collect::<Map<_, _>>())
+        let mut fields = Map::new();
+        for figure in &self.0 {
+            match figure.name.split_once('.') {
+                None => {
+                    fields.insert(figure.name.to_owned(), figure.value.to_json());
+                }
+                Some((group, name)) => {
+                    let group = fields.entry(group).or_insert_with(|| Value::Object(Map::new()));
+                    if let Value::Object(group) = group {
+                        group.insert(name.to_owned(), figure.value.to_json());
+                    }
+                }
+            }
+        }
+        Value::Object(fields)
     }
 }
 
@@ -167,7 +178,8 @@ mod tests {
         figures.goal("speed", 12.345_67, Goal::AtLeast(10.0), "how fast");
         figures.goal("requests", 12, Goal::AtMost(11.0), "how many");
         figures.told("ms", 0.25, "how long");
-        let expected = serde_json::json!({"speed": 12.346, "requests": 12, "ms": 0.25});
+        figures.told("disk.ms", 1, "how long there");
+        let expected = serde_json::json!({"speed": 12.346, "requests": 12, "ms": 0.25, "disk": {"ms": 1}});
         assert_eq!(figures.json(), expected);
         let table = figures.table();
         for part in ["12.3", "≥ 10 met", "≤ 11 missed", "0.250", "how long"] {

@@ -1,6 +1,6 @@
 //! Looking at an unchanged component of 100 objects in 10 kinds: how many requests, how long.
 
-mod chart;
+pub(super) mod chart;
 mod server;
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use clap::Args;
 use evenkeel_cluster::{
     Cluster, ConnectOptions, Expected, KubeconfigPolicy, Limits, Owner, RequestCounts, Verdict,
 };
-use evenkeel_component::Reconciler;
+use evenkeel_component::{Agreement, Reconciler};
 use evenkeel_core::{ClusterName, ComponentName, Namespace, Sensitive, SourceRef};
 use evenkeel_source::{DirectoryPolicy, NoArchives, Sources};
 use evenkeel_steps::{Mode, Unobserved};
@@ -25,6 +25,9 @@ use crate::output;
 
 /// How often the unchanged component is looked at.
 const CHECKS: usize = 25;
+/// How often it is looked at before that, at most, for controllers that still write statuses, and the pause between.
+const SETTLING_CHECKS: usize = 100;
+const SETTLING_PAUSE: Duration = Duration::from_millis(50);
 /// How long the component may take to become ready.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -49,7 +52,7 @@ pub(super) async fn run(arguments: &Arguments, tasks: Tasks) -> anyhow::Result<F
         output::note("starting a real API server");
     }
     let server = Server::start(arguments.simulated, &tasks).await?;
-    let figures = Bench::connect(&server, path, tasks).await?.run().await;
+    let figures = Box::pin(Bench::connect(&server, path, tasks)).await?.run().await;
     server.stop().await;
     figures
 }
@@ -81,6 +84,8 @@ impl<'a> Bench<'a> {
             reconciler: Reconciler::new(Arc::new(sources), tasks.clone(), Arc::new(SystemClock))?,
             cluster,
             owner: Owner::new("bench", ClusterName::new("bench")?)?,
+            agreement: Agreement::Nothing,
+            siblings: None,
             intent: Intent::Apply {
                 adopt: false,
                 wait: true,
@@ -97,6 +102,8 @@ impl<'a> Bench<'a> {
             namespace: Namespace::new("bench")?,
             values: Default::default(),
             depends_on: Vec::new(),
+            readiness: Default::default(),
+            hooks: Default::default(),
         };
         Ok(Self {
             server,
@@ -127,7 +134,9 @@ impl<'a> Bench<'a> {
         let expected = [Expected {
             component: self.inputs.name.clone(),
             inputs: Some(considered.all),
+            readiness: Default::default(),
         }];
+        self.settle(&expected).await?;
         let (mut times, mut requests, mut writes) = (Vec::new(), Vec::new(), 0);
         for _ in 0..CHECKS {
             let (time, counted) = self.check(&expected).await?;
@@ -186,6 +195,18 @@ impl<'a> Bench<'a> {
             );
         }
         Ok((report, self.server.since(&mark)?))
+    }
+
+    /// Checks until the controllers have written the last of their statuses: each such write is worth one GET, once.
+    async fn settle(&self, expected: &[Expected]) -> anyhow::Result<()> {
+        for _ in 0..SETTLING_CHECKS {
+            let (_, counted) = self.check(expected).await?;
+            if counted.requests <= chart::KINDS as u64 + 1 {
+                break;
+            }
+            tokio::time::sleep(SETTLING_PAUSE).await;
+        }
+        Ok(())
     }
 
     /// One check, which must find nothing, and what the server was asked for it.

@@ -1,31 +1,29 @@
-//! Rendering the chart that `helm create` writes, as a whole process against the real Helm, and inside of a process.
+//! Rendering: whole processes against the real Helm, chart by chart, and inside of one process.
 
-use std::ffi::OsStr;
-use std::path::Path;
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+mod charts;
+mod inside;
+mod programs;
 
-use anyhow::{Context, bail};
+use std::time::Duration;
+
+use anyhow::Context;
 use clap::Args;
-use evenkeel_chart::{Capabilities, Chart, Release, ValueSources, render};
 use evenkeel_realparts as realparts;
 
-use super::children::{Usage, measure, own_peak};
+use self::programs::{Pair, Programs};
+use super::children::own_peak;
 use super::figures::{Figures, Goal};
-use super::sample::{median, millis};
-use crate::template;
-
-/// The chart's name, and the release's.
-const NAME: &str = "demo";
-/// How often the chart is rendered inside of this process, at the most and for at most how long.
-const RENDERS: usize = 500;
-const RENDERS_WITHIN: Duration = Duration::from_secs(5);
+use super::sample::millis;
+use crate::output;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// How many times each program is run, in turn
-    #[arg(long, value_name = "NUMBER", default_value_t = 15, value_parser = clap::value_parser!(u16).range(11..=1000))]
+    /// How many times each program is run for each chart, in turn
+    #[arg(long, value_name = "NUMBER", default_value_t = 11, value_parser = clap::value_parser!(u16).range(3..=1000))]
     pairs: u16,
+    /// Of how many different values one chart is rendered inside of this process
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    renders: usize,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Figures> {
@@ -40,165 +38,132 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Figures> {
         ours: ours.as_os_str(),
         folder: folder.path(),
     };
-    programs.write_chart()?;
-    programs.compare()?;
-
-    let (mut theirs, mut our_own) = (Vec::new(), Vec::new());
-    for _ in 0..arguments.pairs {
-        theirs.push(measure(&mut programs.template(programs.helm))?);
-        our_own.push(measure(&mut programs.template(programs.ours))?);
+    charts::write(folder.path())?;
+    programs.create_chart()?;
+    for chart in &charts::ALL {
+        programs.compare(chart)?;
+    }
+    let mut pairs = Vec::new();
+    for chart in &charts::ALL {
+        pairs.push((chart.name, programs.measure(chart, arguments.pairs)?));
     }
     // Asked before anything else makes this process larger.
     let hidden_below = own_peak();
-    let times = |used: &[Usage]| median(used.iter().map(|used| used.time).collect());
-    let peaks = |used: &[Usage]| median(used.iter().map(|used| used.peak).collect());
-    let (their_time, our_time) = (times(&theirs), times(&our_own));
-    let (their_peak, our_peak) = (peaks(&theirs), peaks(&our_own));
+    show(&pairs)?;
 
     let mut figures = Figures::default();
+    processes(&mut figures, &pairs, hidden_below);
+    let inside = inside::measure(folder.path())?;
+    figures.goal(
+        "parse_mb_per_s",
+        inside.parsed_bytes as f64 / 1e6 / inside.parse_time.as_secs_f64().max(f64::EPSILON),
+        Goal::AtLeast(50.0),
+        "files of all charts in memory, until they are ready to render",
+    );
+    figures.goal(
+        "typical_render_ms",
+        millis(inside.typical_render),
+        Goal::AtMost(1.0),
+        "one render of the chart of `helm create`, parsed before",
+    );
+    figures.told("typical_parse_ms", millis(inside.typical_parse), "parsing it");
+    figures.told(
+        "median_render_ms",
+        millis(inside.median_render),
+        "one render, the middle of all charts",
+    );
+    let fleet = inside::fleet(folder.path(), arguments.renders)?;
+    figures.told(
+        "renders_per_s",
+        fleet.per_second,
+        format!(
+            "one chart with {} different values on {} threads",
+            arguments.renders, fleet.threads
+        ),
+    );
+    if let Some(growth) = fleet.growth {
+        figures.goal(
+            "rss_growth_mb",
+            growth as f64 / 1e6,
+            Goal::AtMost(8.0),
+            "what this process grew by over these renders",
+        );
+    }
+    Ok(figures)
+}
+
+/// The figures of whole processes: medians over the charts.
+fn processes(figures: &mut Figures, pairs: &[(&str, Pair)], hidden_below: Option<u64>) {
+    let middle = |of: &dyn Fn(&Pair) -> f64| {
+        let mut all: Vec<f64> = pairs.iter().map(|(_, pair)| of(pair)).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or_default()
+    };
+    let is_hidden = |pair: &Pair| hidden_below.is_some_and(|below| pair.ours.peak <= below);
+    let hidden = if pairs.iter().any(|(_, pair)| is_hidden(pair)) {
+        "; an upper bound, for the measuring process is as large"
+    } else {
+        ""
+    };
     figures.goal(
         "template_speedup",
-        their_time.as_secs_f64() / our_time.as_secs_f64().max(f64::EPSILON),
+        middle(&Pair::speedup),
         Goal::AtLeast(10.0),
         "wall time of `helm template` over that of `evenkeel template`, whole processes",
     );
-    let hidden = match hidden_below {
-        Some(below) if our_peak <= below => "; an upper bound, for the measuring process is as large",
-        _ => "",
-    };
     figures.goal(
         "template_memory_ratio",
-        our_peak as f64 / (their_peak as f64).max(1.0),
+        middle(&Pair::memory_ratio),
         Goal::AtMost(0.2),
         format!("peak memory of `evenkeel template` over that of `helm template`{hidden}"),
     );
+    let ms = |time: Duration| millis(time);
     figures.told(
         "template_ms",
-        millis(our_time),
+        middle(&|pair| ms(pair.ours.time)),
         "`evenkeel template`, whole process",
     );
     figures.told(
         "helm_template_ms",
-        millis(their_time),
+        middle(&|pair| ms(pair.helm.time)),
         "`helm template`, whole process",
     );
     figures.told(
         "template_mib",
-        mebibytes(our_peak),
+        middle(&|pair| mebibytes(pair.ours.peak)),
         "peak memory of `evenkeel template`",
     );
     figures.told(
         "helm_template_mib",
-        mebibytes(their_peak),
+        middle(&|pair| mebibytes(pair.helm.peak)),
         "peak memory of `helm template`",
     );
-    let (render_time, parse_time) = inside(&folder.path().join(NAME))?;
-    figures.goal(
-        "render_ms",
-        millis(render_time),
-        Goal::AtMost(1.0),
-        "rendering the same chart inside of a process, parsed before",
-    );
     figures.told(
-        "parse_ms",
-        millis(parse_time),
-        "parsing it, its files read before",
+        "charts",
+        pairs.len() as u64,
+        "how many charts these are the medians of",
     );
-    Ok(figures)
+}
+
+/// Prints what each chart took.
+fn show(pairs: &[(&str, Pair)]) -> anyhow::Result<()> {
+    let rows = pairs.iter().map(|(name, pair)| {
+        [
+            (*name).to_owned(),
+            format!("{:.1}", millis(pair.helm.time)),
+            format!("{:.1}", millis(pair.ours.time)),
+            format!("{:.1}", pair.speedup()),
+            format!("{:.1}", mebibytes(pair.helm.peak)),
+            format!("{:.1}", mebibytes(pair.ours.peak)),
+            format!("{:.3}", pair.memory_ratio()),
+        ]
+    });
+    let header = [
+        "CHART", "HELM MS", "OURS MS", "SPEEDUP", "HELM MIB", "OURS MIB", "RATIO",
+    ];
+    output::line(&output::table(header, rows))
 }
 
 fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / 1_048_576.0
-}
-
-/// Both programs and where they run.
-struct Programs<'a> {
-    helm: &'a OsStr,
-    ours: &'a OsStr,
-    folder: &'a Path,
-}
-
-impl Programs<'_> {
-    /// A program that touches nothing outside of the folder.
-    fn command(&self, program: &OsStr) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.folder);
-        for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
-            command.env(variable, self.folder.join("home"));
-        }
-        command
-    }
-
-    fn template(&self, program: &OsStr) -> Command {
-        let mut command = self.command(program);
-        command.args(["template", NAME, NAME]);
-        command
-    }
-
-    fn write_chart(&self) -> anyhow::Result<()> {
-        let created = output(self.command(self.helm).args(["create", NAME]))?;
-        if !created.status.success() {
-            bail!(
-                "`helm create` failed: {}",
-                String::from_utf8_lossy(&created.stderr).trim()
-            );
-        }
-        Ok(())
-    }
-
-    /// A comparison of times says something only while both do the same.
-    fn compare(&self) -> anyhow::Result<()> {
-        let (theirs, ours) = (
-            output(&mut self.template(self.helm))?,
-            output(&mut self.template(self.ours))?,
-        );
-        for (program, output) in [("helm", &theirs), ("evenkeel", &ours)] {
-            if !output.status.success() {
-                bail!(
-                    "`{program} template` failed: {}",
-                    String::from_utf8_lossy(&output.stderr).trim()
-                );
-            }
-        }
-        if theirs.stdout != ours.stdout {
-            bail!("the two programs print different manifests: there is nothing to compare");
-        }
-        Ok(())
-    }
-}
-
-fn output(command: &mut Command) -> anyhow::Result<Output> {
-    let program = command.get_program().to_owned();
-    command
-        .output()
-        .with_context(|| format!("{} cannot be started", program.display()))
-}
-
-/// How long one render, and parsing, take inside of this process.
-fn inside(chart: &Path) -> anyhow::Result<(Duration, Duration)> {
-    let files = evenkeel_source::read_directory(chart, None)?;
-    let parse = || Chart::from_files(files.iter().map(|file| (file.path.clone(), file.content.clone())));
-    let values = ValueSources::default().merge(|path| Err(format!("{path} is not to be read")))?;
-    let release = Release::install(NAME, "default");
-    let capabilities = Capabilities::default();
-    let chart = parse()?;
-    let render_time = repeat(|| {
-        let options = template::options();
-        render(&chart, &values, &release, &capabilities, options)
-            .map(drop)
-            .map_err(anyhow::Error::from)
-    })?;
-    let parse_time = repeat(|| parse().map(drop).map_err(anyhow::Error::from))?;
-    Ok((render_time, parse_time))
-}
-
-fn repeat(mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
-    let mut times = Vec::with_capacity(RENDERS);
-    let begun = Instant::now();
-    while times.len() < RENDERS && (times.is_empty() || begun.elapsed() < RENDERS_WITHIN) {
-        let started = Instant::now();
-        work()?;
-        times.push(started.elapsed());
-    }
-    Ok(median(times))
 }

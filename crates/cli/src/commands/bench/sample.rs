@@ -12,6 +12,14 @@ pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
+/// What 99 of 100 of `times` do not pass, in milliseconds. Zero when there are none.
+pub(super) fn p99(times: &mut [Duration]) -> f64 {
+    times.sort_unstable();
+    let place = times.len() * 99 / 100;
+    let time = times.get(place.min(times.len().saturating_sub(1)));
+    time.copied().map_or(0.0, millis)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -21,5 +29,13 @@ mod tests {
         assert_eq!(median(vec![9, 1, 5]), 5);
         assert_eq!(median(vec![4, 1, 2, 3]), 3);
         assert_eq!(median(Vec::<u64>::new()), 0);
+    }
+
+    #[test]
+    fn one_in_a_hundred_may_pass_the_ninety_ninth() {
+        let mut times: Vec<Duration> = (1..=200).rev().map(Duration::from_millis).collect();
+        assert!((p99(&mut times) - 199.0).abs() < 1e-9);
+        assert!((p99(&mut [Duration::from_millis(7)]) - 7.0).abs() < 1e-9);
+        assert!(p99(&mut []).abs() < 1e-9);
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use evenkeel_api::{AcceptedChange, Client};
 
+use super::consent::Losses;
 use super::status::Wait;
 use crate::{documents, output};
 
@@ -16,6 +17,8 @@ pub(super) struct Arguments {
     /// A kubeconfig to send along; without it the stored one is kept
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    losses: Losses,
     #[command(flatten)]
     wait: Wait,
 }
@@ -36,6 +39,7 @@ pub(super) async fn run(client: &Client, arguments: Arguments) -> anyhow::Result
         if kubeconfig.is_some() {
             document.kubeconfig.clone_from(&kubeconfig);
         }
+        document.consent.extend(&arguments.losses.consent);
         let answer = client.put_cluster(&document).await?;
         let what = match answer.change {
             AcceptedChange::Created => "created",

@@ -1,18 +1,21 @@
 //! The arguments of `evenkeel local`, and the components they describe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
-use evenkeel_core::{ClusterName, ComponentName, HumanDuration, Namespace};
+use evenkeel_component::Agreement;
+use evenkeel_core::{ClusterName, ComponentName, Digest, HookPolicy, HumanDuration, Namespace};
 
 use crate::output::OutputFormat;
 
 /// Where components go unless told otherwise.
 const DEFAULT_NAMESPACE: &str = "default";
+/// What `--consent` without a digest stands for.
+const ANY_PLAN: &str = "any";
 
 /// Run components on one cluster, without a mothership.
 ///
@@ -30,9 +33,25 @@ pub(crate) struct Arguments {
     /// Run credential programs that the kubeconfig names
     #[arg(long)]
     pub(super) allow_exec: bool,
-    /// A component and its chart, a directory or a .tgz; may be repeated. With --delete the name is enough
+    /// A component and its chart, kustomization or manifests, a directory or a .tgz; may be repeated. With --delete the
+    /// name is enough
+    ///
+    /// A chart may also lie elsewhere: `oci://HOST/PATH/CHART:TAG`, https://…/CHART.tgz, or REPOSITORY/CHART of a
+    /// repository that `helm repo add` noted
     #[arg(long = "component", value_name = "NAME=PATH", required = true)]
     components: Vec<ChartAssignment>,
+    /// The Helm repository that a component's chart is in; --component then gives the chart's name alone
+    #[arg(long = "repo", value_name = "COMPONENT=URL")]
+    repositories: Vec<Assignment>,
+    /// The version, or range of versions, of a component's chart; else the newest release
+    #[arg(long = "version", value_name = "COMPONENT=VERSION")]
+    versions: Vec<Assignment>,
+    /// Credentials and certificates for repositories and registries, in the mothership's form (see docs/clusters.md);
+    /// those that `helm repo add` and `helm registry login` noted are used as well
+    #[arg(long, value_name = "FILE", env = "EVENKEEL_SOURCE_CREDENTIALS")]
+    pub(super) source_credentials: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) helm_files: crate::charts::HelmFiles,
     /// The namespace of all components, or of one; created when missing
     #[arg(short, long = "namespace", value_name = "[COMPONENT=]NAMESPACE")]
     namespaces: Vec<String>,
@@ -45,9 +64,16 @@ pub(crate) struct Arguments {
     /// One value for a component that stays a text whatever it looks like
     #[arg(long = "set-string", value_name = "COMPONENT.PATH=VALUE")]
     set_string: Vec<ValueAssignment>,
+    /// When further objects of a component are ready: a file with a list as `readiness` of a component's document is, in CEL
+    #[arg(long = "readiness", value_name = "COMPONENT=FILE")]
+    readiness: Vec<Assignment>,
     /// A component waits for another one to be ready
     #[arg(long = "depends-on", value_name = "COMPONENT=OTHER")]
     depends_on: Vec<Assignment>,
+    #[command(flatten)]
+    pub(super) kustomize: crate::kustomize::Arguments,
+    #[command(flatten)]
+    pub(super) limits: crate::limits::Arguments,
     /// Take over existing objects that are not ours, and components that another fleet installed
     #[arg(long)]
     pub(super) adopt: bool,
@@ -60,9 +86,20 @@ pub(crate) struct Arguments {
     /// Show what would be done to which object and change nothing; exit with 0 whether or not there is something to do
     #[arg(long)]
     pub(super) plan: bool,
-    /// Remove the components instead, in reverse order
+    /// Do not run the Helm hooks of charts
+    #[arg(long)]
+    pub(super) no_hooks: bool,
+    /// Remove the components instead, in reverse order; `--wait=false` does not wait until everything is gone, and leaves
+    /// the rest to a later call
     #[arg(long)]
     pub(super) delete: bool,
+    /// With --delete, take finalizers that hold objects in the end off those of kinds that a component itself defines
+    #[arg(long, requires = "delete")]
+    pub(super) strip_finalizers: bool,
+    /// Agree to what a render that became empty, or lost more than a fifth of its objects, would delete; with a digest, as
+    /// the refusal names it, to just that plan
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, default_missing_value = ANY_PLAN, require_equals = true, conflicts_with = "delete")]
+    consent: Vec<String>,
     /// The fleet in whose name objects are kept. A mothership's fleet has another one, and neither touches the other's
     #[arg(long, value_name = "NAME", default_value = "local")]
     pub(super) fleet_name: String,
@@ -77,7 +114,8 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "Examples:
   evenkeel local --namespace shop --component web=./charts/web
   evenkeel local --component db=./db --component web=./web --depends-on web=db --set web.replicas=2
-  evenkeel local --component web=./charts/web --plan
+  evenkeel plan --component web=./charts/web
+  evenkeel local --component web=oci://registry.example.com/charts/web --version web=^1.2
   evenkeel local --component web=./charts/web --delete
 
 Exit status: 0 ready (or planned, or deleted), 1 failed or interrupted, 2 wrong usage, 130 interrupted twice.";
@@ -109,11 +147,17 @@ pub(super) struct LocalComponent {
     pub(super) name: ComponentName,
     /// Where its chart is; none for one that is only deleted.
     pub(super) path: Option<String>,
+    /// The Helm repository that it is in, if one was named.
+    pub(super) repository: Option<String>,
+    /// The version or range of it.
+    pub(super) version: Option<String>,
     pub(super) namespace: Namespace,
     pub(super) files: Vec<PathBuf>,
     pub(super) set: Vec<String>,
     pub(super) set_string: Vec<String>,
     pub(super) depends_on: Vec<ComponentName>,
+    /// The file of its readiness rules.
+    pub(super) readiness: Option<PathBuf>,
 }
 
 impl FromStr for Assignment {
@@ -188,6 +232,28 @@ impl fmt::Display for WrongForm {
 impl std::error::Error for WrongForm {}
 
 impl Arguments {
+    pub(super) fn hooks(&self) -> HookPolicy {
+        if self.no_hooks {
+            HookPolicy::Ignore
+        } else {
+            HookPolicy::Run
+        }
+    }
+
+    /// What the user has agreed to delete.
+    pub(super) fn agreement(&self) -> anyhow::Result<Agreement> {
+        if self.consent.iter().any(|plan| plan == ANY_PLAN) {
+            return Ok(Agreement::Everything);
+        }
+        let plans = self.consent.iter().map(|plan| plan.parse::<Digest>());
+        let plans = plans.collect::<Result<BTreeSet<_>, _>>().context("--consent")?;
+        Ok(if plans.is_empty() {
+            Agreement::Nothing
+        } else {
+            Agreement::Plans(plans)
+        })
+    }
+
     /// The components, in the order given, with everything that other arguments say of them.
     pub(super) fn components(&self) -> anyhow::Result<Vec<LocalComponent>> {
         let (everywhere, namespaces) = self.namespaces()?;
@@ -197,17 +263,27 @@ impl Arguments {
                 bail!("--component {component} is given twice");
             }
             if path.is_none() && !self.delete {
-                bail!("--component {component} names no chart: expected {component}=PATH");
+                bail!("--component {component} names no source: expected {component}=PATH");
             }
             components.push(LocalComponent {
                 name: component.clone(),
                 path: path.clone(),
+                repository: None,
+                version: None,
                 namespace: namespaces.get(component).unwrap_or(&everywhere).clone(),
                 files: Vec::new(),
                 set: Vec::new(),
                 set_string: Vec::new(),
                 depends_on: Vec::new(),
+                readiness: None,
             });
+        }
+        for Assignment { component, value } in &self.repositories {
+            let component = find(&mut components, component, "--repo")?;
+            component.repository = Some(value.clone());
+        }
+        for Assignment { component, value } in &self.versions {
+            find(&mut components, component, "--version")?.version = Some(value.clone());
         }
         for Assignment { component, value } in &self.values {
             find(&mut components, component, "--values")?
@@ -231,6 +307,9 @@ impl Arguments {
             find(&mut components, component, "--set-string")?
                 .set_string
                 .push(expression.clone());
+        }
+        for Assignment { component, value } in &self.readiness {
+            find(&mut components, component, "--readiness")?.readiness = Some(PathBuf::from(value));
         }
         for Assignment { component, value } in &self.depends_on {
             let other: ComponentName = value
@@ -305,6 +384,23 @@ mod tests {
     fn components(arguments: &[&str]) -> anyhow::Result<Vec<LocalComponent>> {
         let parsed = Command::try_parse_from([&["local"], arguments].concat())?;
         parsed.arguments.components()
+    }
+
+    #[test]
+    fn consent_is_to_any_plan_or_to_some() {
+        let agreement = |more: &[&str]| {
+            let given = [&["local", "--component", "web=./web"], more].concat();
+            Command::try_parse_from(given)
+                .map_err(anyhow::Error::from)
+                .and_then(|parsed| parsed.arguments.agreement())
+        };
+        let digest = Digest::of("x");
+        assert_eq!(agreement(&[]).ok(), Some(Agreement::Nothing));
+        assert_eq!(agreement(&["--consent"]).ok(), Some(Agreement::Everything));
+        let text = format!("--consent={digest}");
+        assert_eq!(agreement(&[&text]).ok(), Some(Agreement::Plans([digest].into())));
+        assert_eq!(agreement(&[&text, "--consent"]).ok(), Some(Agreement::Everything));
+        assert!(agreement(&["--consent=4f"]).is_err() && agreement(&["--consent", "--delete"]).is_err());
     }
 
     #[test]

@@ -6,12 +6,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use async_trait::async_trait;
 use bytes::Bytes;
-use evenkeel_component::{Layer, Values};
-use evenkeel_core::{ComponentName, ComponentSpec, Digest, Namespace, OnRemove, Sensitive, SourceRef};
+use evenkeel_cluster::ReadinessRules;
+use evenkeel_component::{Layer, Sibling, Values};
+use evenkeel_core::{
+    ComponentName, ComponentSpec, Digest, HookPolicy, Namespace, OnRemove, ReadinessRule, Sensitive,
+    SourceRef, StuckFinalizers,
+};
+use evenkeel_goyaml::{Numbers, from_yaml};
 use evenkeel_source::{Archives, Error};
 
 use super::arguments::LocalComponent;
 use crate::documents;
+use crate::kubeconfig::expand;
 
 /// The largest chart archive that is read, in bytes; the same bound as for one sent to a mothership.
 const ARCHIVE_SIZE_MAX: u64 = 20 * 1024 * 1024;
@@ -24,6 +30,8 @@ pub(crate) struct Inputs {
     pub(crate) namespace: Namespace,
     pub(crate) values: Values,
     pub(crate) depends_on: Vec<ComponentName>,
+    pub(crate) hooks: HookPolicy,
+    pub(crate) readiness: ReadinessRules,
 }
 
 /// Chart archives of this machine, by content.
@@ -37,12 +45,34 @@ impl Archives for LocalArchives {
     }
 }
 
+impl LocalArchives {
+    /// Keeps a chart that was obtained from elsewhere.
+    pub(super) fn keep(&mut self, archive: Bytes) -> Digest {
+        let digest = Digest::of(&archive);
+        self.0.insert(digest, archive);
+        digest
+    }
+}
+
 impl Inputs {
+    /// The component as the others know it: by what it renders.
+    pub(crate) fn sibling(&self) -> Sibling {
+        Sibling {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            format: None,
+            values: self.values.clone(),
+            namespace: self.namespace.clone(),
+            force_namespace: false,
+        }
+    }
+
     /// The component as the graph of dependencies knows it.
     pub(crate) fn spec(&self) -> ComponentSpec {
         ComponentSpec {
             name: self.name.clone(),
             source: self.source.clone(),
+            format: None,
             namespace: self.namespace.clone(),
             values: Vec::new(),
             depends_on: self.depends_on.clone(),
@@ -50,6 +80,9 @@ impl Inputs {
             force_namespace: false,
             adopt: false,
             timeout: None,
+            readiness: Vec::new(),
+            hooks: self.hooks,
+            on_stuck_finalizers: StuckFinalizers::default(),
         }
     }
 }
@@ -58,13 +91,17 @@ impl Inputs {
 /// component alone; what is only deleted reads nothing.
 pub(super) fn read(
     components: Vec<LocalComponent>,
+    mut archives: LocalArchives,
+    fetched: &BTreeMap<ComponentName, Digest>,
     only_deleted: bool,
+    hooks: HookPolicy,
 ) -> anyhow::Result<(Vec<Inputs>, LocalArchives)> {
-    let mut archives = LocalArchives::default();
     let mut inputs = Vec::with_capacity(components.len());
     for component in components {
         let path = component.path.as_deref().map(expand).unwrap_or_default();
-        let source = if path.is_file() && !only_deleted {
+        let source = if let Some(digest) = fetched.get(&component.name) {
+            SourceRef::Archive { digest: *digest }
+        } else if path.is_file() && !only_deleted {
             archive(&path, &mut archives)
                 .with_context(|| format!("the chart of component {} cannot be read", component.name))?
         } else {
@@ -81,6 +118,7 @@ pub(super) fn read(
                 text: Sensitive::new(text),
             });
         }
+        let readiness = readiness(&component.readiness, &component.name, only_deleted)?;
         inputs.push(Inputs {
             name: component.name,
             source,
@@ -89,11 +127,36 @@ pub(super) fn read(
                 layers,
                 set: component.set,
                 set_string: component.set_string,
+                ..Values::default()
             },
             depends_on: component.depends_on,
+            hooks,
+            readiness,
         });
     }
     Ok((inputs, archives))
+}
+
+/// The readiness rules of a file: a list as `readiness` of a component's document is.
+fn readiness(
+    file: &Option<PathBuf>,
+    component: &ComponentName,
+    only_deleted: bool,
+) -> anyhow::Result<ReadinessRules> {
+    let Some(file) = file.as_ref().filter(|_| !only_deleted) else {
+        return Ok(ReadinessRules::default());
+    };
+    let name = file.display();
+    let text = documents::text(&expand(file))
+        .with_context(|| format!("the readiness rules of component {component} cannot be read"))?;
+    let value = from_yaml(text.as_bytes(), Numbers::Exact).with_context(|| name.to_string())?;
+    let value = serde_json::Value::try_from(value).with_context(|| name.to_string())?;
+    let rules: Vec<ReadinessRule> = serde_json::from_value(value)
+        .with_context(|| format!("{name}: expected a list of rules with apiVersion, kind and ready"))?;
+    ReadinessRules::compile(&rules).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{name}: {}", problems.join("; "))
+    })
 }
 
 fn archive(path: &Path, archives: &mut LocalArchives) -> anyhow::Result<SourceRef> {
@@ -122,27 +185,4 @@ fn path_text(path: &Path, component: &ComponentName) -> anyhow::Result<String> {
         )
     })?;
     Ok(text.to_owned())
-}
-
-/// Puts the home directory in place of a leading `~`, which shells leave alone behind a `=`.
-pub(super) fn expand(path: impl AsRef<Path>) -> PathBuf {
-    let path = path.as_ref();
-    match (path.strip_prefix("~"), std::env::home_dir()) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tilde_is_the_home_directory() {
-        let home = std::env::home_dir().expect("tests have a home");
-        assert_eq!(expand("~/charts/web"), home.join("charts/web"));
-        assert_eq!(expand("~"), home);
-        assert_eq!(expand("./~/web"), PathBuf::from("./~/web"));
-        assert_eq!(expand("~other/web"), PathBuf::from("~other/web"));
-    }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Error, ErrorClass, Owner, Stop};
-use evenkeel_component::{End, Outcome, Reconciler, RunOptions, TargetLedger, Task, Work};
+use evenkeel_component::{
+    Agreement, End, Outcome, Reconciler, RenderedSiblings, RunOptions, SiblingSet, TargetLedger, Task, Work,
+};
 use evenkeel_core::{Fence, ObjectChange};
 use evenkeel_steps::{Backoff, Mode, Observer, RetryPolicy};
 use evenkeel_telemetry::{CancellationToken, time};
@@ -30,7 +32,7 @@ const RETRY: RetryPolicy = RetryPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Apply { adopt: bool, wait: bool },
-    Delete,
+    Delete { wait: bool, strip_finalizers: bool },
 }
 
 /// What all components of one run share.
@@ -41,6 +43,10 @@ pub(crate) struct Runner {
     pub(crate) owner: Owner,
     pub(crate) intent: Intent,
     pub(crate) mode: Mode,
+    /// What the user has agreed to delete.
+    pub(crate) agreement: Agreement,
+    /// The components among which objects may move.
+    pub(crate) siblings: Option<Arc<SiblingSet>>,
     pub(crate) timeout: Duration,
     pub(crate) cancel: CancellationToken,
 }
@@ -55,7 +61,7 @@ impl Runner {
     ) -> ComponentReport {
         let started = Instant::now();
         let mut report = ComponentReport::new(&inputs.name, &inputs.namespace);
-        let target = self.cluster.component(&self.owner, &inputs.name);
+        let target = self.target(inputs);
         let mut changes = Vec::new();
         let mut failed_before = 0;
         loop {
@@ -95,6 +101,19 @@ impl Runner {
         report
     }
 
+    fn target(&self, inputs: &Inputs) -> ComponentTarget {
+        let target = self.cluster.component(&self.owner, &inputs.name);
+        match &self.siblings {
+            None => target,
+            Some(set) => target.with_siblings(Arc::new(RenderedSiblings::new(
+                self.reconciler.clone(),
+                self.cluster.clone(),
+                self.owner.clone(),
+                Arc::clone(set),
+            ))),
+        }
+    }
+
     async fn attempt(
         &self,
         target: &ComponentTarget,
@@ -131,7 +150,7 @@ impl Runner {
                 fence,
                 guard: Arc::new(guard),
             },
-            ledger: Arc::new(TargetLedger::new(target.clone())),
+            ledger: Arc::new(TargetLedger::new(target.clone()).with_agreement(self.agreement.clone())),
         };
         let options = RunOptions {
             mode: self.mode,
@@ -148,14 +167,25 @@ impl Runner {
         match self.intent {
             Intent::Apply { adopt, wait } => Work::Apply {
                 source: inputs.source.clone(),
+                format: None,
                 values: inputs.values.clone(),
                 namespace: inputs.namespace.clone(),
                 force_namespace: false,
                 adopt,
-                moved_away: Default::default(),
+                readiness: inputs.readiness.clone(),
                 ready_within: wait.then_some(left),
+                hooks: inputs.hooks,
+                hooks_within: left,
             },
-            Intent::Delete => Work::Uninstall { gone_within: left },
+            Intent::Delete {
+                wait,
+                strip_finalizers,
+            } => Work::Uninstall {
+                gone_within: left,
+                hooks: inputs.hooks,
+                blocking: wait,
+                strip_finalizers,
+            },
         }
     }
 
@@ -192,18 +222,25 @@ impl Runner {
         report.revision = outcome.revision;
         let planned = self.mode == Mode::DryRun;
         report.count(outcome.plan.as_ref(), changes, planned);
+        report.diffs.clone_from(&outcome.diffs);
         match outcome.end {
             End::Succeeded | End::Planned => {
                 report.state = match self.intent {
                     _ if planned => State::Planned,
                     Intent::Apply { wait: true, .. } => State::Ready,
                     Intent::Apply { wait: false, .. } => State::Applied,
-                    Intent::Delete => State::Deleted,
+                    Intent::Delete { wait: true, .. } => State::Deleted,
+                    Intent::Delete { wait: false, .. } => State::Deleting,
                 };
             }
             End::Failed { reason } | End::Retry { reason, .. } | End::Waiting { reason, .. } => {
                 report.fail(reason);
             }
+            End::NeedsConsent(needed) => report.fail(format!(
+                "{needed}; nothing was done: if that is meant, run it again with --consent={}, or --consent for whatever \
+                 would be deleted",
+                needed.digest()
+            )),
             End::Stopped(_) => report.stop("it was interrupted".to_owned()),
             End::Fenced { .. } => {
                 report.fail("somebody else began to work on it meanwhile: run the command again".to_owned());

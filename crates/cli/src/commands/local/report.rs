@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evenkeel_core::{
-    ComponentName, ComponentRevision, HumanDuration, Namespace, ObjectChange, Plan, PlanAction,
+    ComponentName, ComponentRevision, HumanDuration, Namespace, ObjectChange, ObjectDiff, Plan, PlanAction,
 };
 use serde::Serialize;
 
@@ -38,6 +38,9 @@ pub(crate) struct ComponentReport {
     /// What would be done; of `--plan` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<Plan>,
+    /// How the fields of existing objects would change; of `--plan` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) diffs: Vec<ObjectDiff>,
     /// How long it took.
     pub(crate) seconds: f64,
 }
@@ -52,6 +55,8 @@ pub(crate) enum State {
     Applied,
     /// Gone.
     Deleted,
+    /// Told to go, and not waited for.
+    Deleting,
     /// Looked at, nothing done.
     Planned,
     Failed,
@@ -78,6 +83,7 @@ impl State {
             Self::Ready => "ready",
             Self::Applied => "applied",
             Self::Deleted => "deleted",
+            Self::Deleting => "deleting",
             Self::Planned => "planned",
             Self::Failed => "failed",
             Self::Skipped => "skipped",
@@ -115,6 +121,7 @@ impl ComponentReport {
             objects: Counts::default(),
             changes: Vec::new(),
             plan: None,
+            diffs: Vec::new(),
             seconds: 0.0,
         }
     }
@@ -169,7 +176,7 @@ impl ComponentReport {
 
     pub(crate) fn is_success(&self) -> bool {
         match self.state {
-            State::Ready | State::Applied | State::Deleted | State::Planned => true,
+            State::Ready | State::Applied | State::Deleted | State::Deleting | State::Planned => true,
             State::Failed | State::Skipped | State::Stopped => false,
         }
     }
@@ -233,29 +240,10 @@ impl ComponentReport {
             return format!("{title}: {}", self.state.as_str());
         };
         let title = format!("{title}: {plan}");
-        let changes = plan
-            .changes
-            .iter()
-            .filter(|change| change.action != PlanAction::None)
-            .map(|change| {
-                [
-                    change.action.to_string(),
-                    change.object.to_string(),
-                    change.reason.clone(),
-                ]
-            });
-        let left_alone = plan.skipped.iter().map(|skipped| {
-            [
-                "skip".to_owned(),
-                skipped.object.to_string(),
-                skipped.reason.clone(),
-            ]
-        });
-        let rows: Vec<_> = changes.chain(left_alone).collect();
-        if rows.is_empty() {
-            return title;
+        match crate::diffs::plan(plan, &self.diffs) {
+            Some(text) => format!("{title}\n{text}"),
+            None => title,
         }
-        format!("{title}\n{}", output::table(["ACTION", "OBJECT", "REASON"], rows))
     }
 }
 

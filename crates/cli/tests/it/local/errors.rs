@@ -2,7 +2,8 @@
 
 use evenkeel_simulator::{Fault, FaultRule};
 
-use super::fixture::{Env, PLAIN, Ran, WEB, simulated};
+use super::fixture::{Env, PLAIN, WEB, simulated};
+use crate::ran::Ran;
 
 #[test]
 fn wrong_usage_exits_with_2() {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,6 +10,8 @@ use evenkeel_simulator::{Cluster, Options, Simulator};
 use evenkeel_testkit::{AuditMark, TestCluster};
 use serde_json::Value;
 use tokio::runtime::Runtime;
+
+use crate::ran::Ran;
 
 /// A Deployment, a Service and a ConfigMap.
 pub(crate) const WEB: &[(&str, &str)] = &[
@@ -212,6 +214,27 @@ impl Env {
         }
     }
 
+    /// Copies an example.
+    pub(crate) fn example(&self, name: &str) {
+        let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+        let mut copy = Command::new("cp");
+        let copied = copy
+            .arg("-r")
+            .arg(format!("{from}/{name}"))
+            .arg(self.folder.path())
+            .status()
+            .unwrap();
+        assert!(copied.success());
+    }
+
+    /// Writes a program of a few lines.
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        self.write(name, &format!("#!/bin/sh\n{text}\n"));
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     /// `evenkeel local --kubeconfig kubeconfig …`, in the folder of the charts.
     pub(crate) fn local(&self, arguments: &[&str]) -> Ran {
         let mut command = self.command();
@@ -243,56 +266,13 @@ impl Env {
 fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
     command.current_dir(folder).env("HOME", folder);
-    for variable in ["KUBECONFIG", "EVENKEEL_LOG", "EVENKEEL_LOG_FORMAT"] {
+    for variable in [
+        "KUBECONFIG",
+        "EVENKEEL_LOG",
+        "EVENKEEL_LOG_FORMAT",
+        "EVENKEEL_KUSTOMIZE",
+    ] {
         command.env_remove(variable);
     }
     command
-}
-
-/// How a command ended.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Ran {
-    pub(crate) fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    /// Checks that standard error says all of `parts`.
-    #[track_caller]
-    pub(crate) fn says(self, parts: &[&str]) -> Self {
-        for part in parts {
-            assert!(
-                self.stderr.contains(part),
-                "{part:?} is not said:\n{}",
-                self.stderr
-            );
-        }
-        self
-    }
-
-    /// The line of the result table about a component, as words.
-    #[track_caller]
-    pub(crate) fn row(&self, component: &str) -> Vec<&str> {
-        let mut lines = self
-            .stdout
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let row = lines.find(|words| words.first() == Some(&component));
-        row.unwrap_or_else(|| panic!("no line about {component}:\n{}", self.stdout))
-    }
 }

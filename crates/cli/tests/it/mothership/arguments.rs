@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{PLAIN, Ran, World, document, wanted};
+use super::world::{PLAIN, World, document, wanted};
 use crate::program::{Program, evenkeel};
+use crate::ran::Ran;
 
 fn mothership(world: &World, arguments: &[&str]) -> Ran {
     let mut command = evenkeel(world.folder.path());

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,8 @@ use evenkeel_testkit::TestCluster;
 use serde_json::{Value, json};
 
 use crate::program::{BOUND, Program, evenkeel};
+
+use crate::ran::Ran;
 
 /// Between two looks at something that nobody tells of.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -25,14 +26,6 @@ pub(crate) struct World {
 pub(crate) struct Real {
     pub(crate) cluster: &'static TestCluster,
     _alone: MutexGuard<'static, ()>,
-}
-
-/// How a command ended.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
 }
 
 /// Looks until `look` gives something.
@@ -164,6 +157,18 @@ impl World {
         let mut command = evenkeel(self.folder.path());
         command.args(arguments).env("EVENKEEL_SERVER", self.server());
         Ran::of(command.stdin(std::process::Stdio::null()).output().unwrap())
+    }
+
+    /// `evenkeel …` beside no mothership.
+    pub(crate) fn run_alone(&self, arguments: &[&str]) -> Ran {
+        let mut command = evenkeel(self.folder.path());
+        Ran::of(
+            command
+                .args(arguments)
+                .stdin(std::process::Stdio::null())
+                .output()
+                .unwrap(),
+        )
     }
 
     /// `evenkeel cluster …`, whose output is JSON.
@@ -343,59 +348,6 @@ impl Real {
                 .map(|request| format!("{} {}", request.verb, request.uri))
                 .collect(),
         )
-    }
-}
-
-impl Ran {
-    pub(crate) fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    #[track_caller]
-    pub(crate) fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    /// Checks that standard error says all of `parts`.
-    #[track_caller]
-    pub(crate) fn says(self, parts: &[&str]) -> Self {
-        for part in parts {
-            assert!(
-                self.stderr.contains(part),
-                "{part:?} is not said:\n{}",
-                self.stderr
-            );
-        }
-        self
-    }
-
-    /// Checks that standard output holds all of `parts`.
-    #[track_caller]
-    pub(crate) fn prints(self, parts: &[&str]) -> Self {
-        for part in parts {
-            assert!(
-                self.stdout.contains(part),
-                "{part:?} is not printed:\n{}",
-                self.stdout
-            );
-        }
-        self
-    }
-
-    /// The first line of the tables that begins with `name`, as words.
-    #[track_caller]
-    pub(crate) fn row(&self, name: &str) -> Vec<&str> {
-        let mut lines = self
-            .stdout
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let row = lines.find(|words| words.first() == Some(&name));
-        row.unwrap_or_else(|| panic!("no line about {name}:\n{}", self.stdout))
     }
 }
 

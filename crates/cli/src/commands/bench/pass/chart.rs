@@ -5,10 +5,11 @@ use std::path::Path;
 use anyhow::Context;
 
 /// How many kinds there are.
-pub(super) const KINDS: usize = TEMPLATES.len();
+pub(in crate::commands::bench) const KINDS: usize = TEMPLATES.len();
 /// How many objects in all.
-pub(super) const OBJECTS: usize = KINDS * OBJECTS_OF_A_KIND;
-const OBJECTS_OF_A_KIND: usize = 10;
+pub(in crate::commands::bench) const OBJECTS: usize = KINDS * OBJECTS_OF_A_KIND;
+/// How many of each kind, numbered from 0 behind the release's name.
+pub(in crate::commands::bench) const OBJECTS_OF_A_KIND: usize = 10;
 
 /// One template for each kind; `NAME` stands for the object's name.
 const TEMPLATES: [&str; 10] = [
@@ -84,7 +85,7 @@ spec:
 ];
 
 /// Writes the chart into `folder`.
-pub(super) fn write(folder: &Path) -> anyhow::Result<()> {
+pub(in crate::commands::bench) fn write(folder: &Path) -> anyhow::Result<()> {
     let templates = folder.join("templates");
     let wrong = || format!("the chart of the bench cannot be written to {}", folder.display());
     std::fs::create_dir(&templates).with_context(wrong)?;

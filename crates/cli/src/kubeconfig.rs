@@ -3,14 +3,15 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use evenkeel_cluster::KubeconfigPolicy;
+use evenkeel_cluster::{Cluster, ConnectOptions, KubeconfigPolicy, KubeconfigSource, Limits};
 use evenkeel_core::Sensitive;
 use evenkeel_goyaml::{Numbers, from_yaml};
+use evenkeel_telemetry::SystemClock;
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-
-use super::inputs::expand;
 
 /// The environment variable that lists kubeconfigs, separated like `PATH`.
 const VARIABLE: &str = "KUBECONFIG";
@@ -33,19 +34,118 @@ const PATHS: [&str; 4] = [
 const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
 /// A kubeconfig, ready for connecting.
-pub(super) struct OwnKubeconfig {
+pub(crate) struct OwnKubeconfig {
     /// Which files it is made from, for messages.
-    pub(super) name: String,
-    pub(super) content: Sensitive<String>,
-    pub(super) policy: KubeconfigPolicy,
+    pub(crate) name: String,
+    pub(crate) content: Sensitive<String>,
+    pub(crate) policy: KubeconfigPolicy,
+    /// How it was read, to be read again.
+    again: Again,
+}
+
+/// Reads the kubeconfig again when the server does not accept its credentials any more: a long run outlives tokens and
+/// certificates, which other programs put into place meanwhile.
+#[derive(Clone, Debug)]
+struct Again {
+    given: Option<PathBuf>,
+    overrides: Overrides,
+    allow_exec: bool,
+}
+
+impl KubeconfigSource for Again {
+    fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>> {
+        let read = read(self.given.as_deref(), &self.overrides, self.allow_exec);
+        let newest = match read {
+            Ok(own) => Some(own.content),
+            Err(error) => {
+                tracing::warn!(error = %format!("{error:#}"), "the kubeconfig cannot be read again");
+                None
+            }
+        };
+        Box::pin(std::future::ready(newest))
+    }
+}
+
+impl OwnKubeconfig {
+    /// A client; nobody is asked for anything yet.
+    pub(crate) async fn connect(&self) -> anyhow::Result<Cluster> {
+        let options = ConnectOptions {
+            policy: self.policy.clone(),
+            limits: Limits::default(),
+            clock: Arc::new(SystemClock),
+        };
+        Cluster::connect_renewable(&self.content, options, Arc::new(self.again.clone()))
+            .await
+            .with_context(|| format!("{} cannot be used", self.name))
+    }
+}
+
+/// What is said beside the kubeconfig, and comes before what it says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overrides {
+    /// The context to use instead of the current one.
+    pub(crate) context: Option<String>,
+    /// Fields of the context's cluster.
+    pub(crate) cluster: Map<String, Value>,
+    /// Fields of the context's user.
+    pub(crate) user: Map<String, Value>,
+    /// The user's token.
+    pub(crate) token: Option<Sensitive<String>>,
 }
 
 /// Reads the given file; else those that `KUBECONFIG` lists, the first to name a thing wins; else `~/.kube/config`.
-pub(super) fn read(
+pub(crate) fn read(
     given: Option<&Path>,
-    context: Option<&str>,
+    overrides: &Overrides,
     allow_exec: bool,
 ) -> anyhow::Result<OwnKubeconfig> {
+    let merged = merged(given);
+    let (mut config, names) = match merged {
+        // An address is enough to connect, as for kubectl.
+        Err(error) if is_missing(&error) && given.is_none() && overrides.cluster.contains_key("server") => {
+            (Map::new(), vec!["of the command line".to_owned()])
+        }
+        merged => merged?,
+    };
+    if names.is_empty() {
+        bail!("none of the kubeconfigs that {VARIABLE} lists exists: name one with --kubeconfig");
+    }
+    let name = format!("kubeconfig {}", names.join(", "));
+    if let Some(context) = &overrides.context {
+        choose(&mut config, context).with_context(|| format!("{name} cannot be used"))?;
+    }
+    if !overrides.cluster.is_empty() || !overrides.user.is_empty() || overrides.token.is_some() {
+        lay_over(&mut config, overrides);
+    }
+    Ok(OwnKubeconfig {
+        again: Again {
+            given: given.map(Path::to_owned),
+            overrides: overrides.clone(),
+            allow_exec,
+        },
+        name,
+        // JSON is YAML.
+        content: Sensitive::new(Value::Object(config).to_string()),
+        policy: KubeconfigPolicy::Own {
+            allow_exec,
+            // Every path is absolute by now.
+            base: PathBuf::from("/"),
+        },
+    })
+}
+
+/// The namespace of the current or the given context, and whether there is any kubeconfig; whatever is wrong with one
+/// counts as none, as for kubectl.
+pub(crate) fn namespace(given: Option<&Path>, context: Option<&str>) -> Option<String> {
+    let (config, _) = merged(given).ok()?;
+    let context = context.or_else(|| config.get("current-context")?.as_str())?;
+    let context = named(&config, "contexts", context)?;
+    let namespace = context.pointer("/context/namespace")?.as_str()?;
+    Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty())
+}
+
+/// All kubeconfigs as one, and their paths.
+fn merged(given: Option<&Path>) -> anyhow::Result<(Map<String, Value>, Vec<String>)> {
     let variable = std::env::var_os(VARIABLE);
     let candidates = candidates(given, variable.as_deref());
     let mut merged = Map::new();
@@ -61,23 +161,16 @@ pub(super) fn read(
             Err(error) => return Err(error),
         }
     }
-    if names.is_empty() {
-        bail!("none of the kubeconfigs that {VARIABLE} lists exists: name one with --kubeconfig");
+    Ok((merged, names))
+}
+
+/// Puts the home directory in place of a leading `~`, which shells leave alone behind a `=`.
+pub(crate) fn expand(path: impl AsRef<Path>) -> PathBuf {
+    let path = path.as_ref();
+    match (path.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
     }
-    let name = format!("kubeconfig {}", names.join(", "));
-    if let Some(context) = context {
-        choose(&mut merged, context).with_context(|| format!("{name} cannot be used"))?;
-    }
-    Ok(OwnKubeconfig {
-        name,
-        // JSON is YAML.
-        content: Sensitive::new(Value::Object(merged).to_string()),
-        policy: KubeconfigPolicy::Own {
-            allow_exec,
-            // Every path is absolute by now.
-            base: PathBuf::from("/"),
-        },
-    })
 }
 
 fn candidates(given: Option<&Path>, variable: Option<&OsStr>) -> Vec<PathBuf> {
@@ -184,6 +277,40 @@ fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     }
 }
 
+/// The item of a list that has this name.
+fn named<'c>(config: &'c Map<String, Value>, list: &str, name: &str) -> Option<&'c Value> {
+    let items = config.get(list)?.as_array()?;
+    items
+        .iter()
+        .find(|item| item.get("name").and_then(Value::as_str) == Some(name))
+}
+
+/// Makes one context of the one in use and of what is said beside it.
+fn lay_over(config: &mut Map<String, Value>, overrides: &Overrides) {
+    const NAME: &str = "of the command line";
+    let current = config.get("current-context").and_then(Value::as_str);
+    let context = current.and_then(|name| named(config, "contexts", name));
+    let context = context.and_then(|item| item.get("context"));
+    let part = |key: &str, list: &str, field: &str, over: &Map<String, Value>| {
+        let name = context.and_then(|context| context.get(key)?.as_str());
+        let known = name.and_then(|name| named(config, list, name)?.get(field)?.as_object().cloned());
+        let mut fields = known.unwrap_or_default();
+        fields.extend(over.clone());
+        json!([{"name": NAME, field: fields}])
+    };
+    let clusters = part("cluster", "clusters", "cluster", &overrides.cluster);
+    let mut user = overrides.user.clone();
+    if let Some(token) = &overrides.token {
+        user.insert("token".to_owned(), token.expose().as_str().into());
+    }
+    let users = part("user", "users", "user", &user);
+    config.insert("clusters".to_owned(), clusters);
+    config.insert("users".to_owned(), users);
+    let context = json!([{"name": NAME, "context": {"cluster": NAME, "user": NAME}}]);
+    config.insert("contexts".to_owned(), context);
+    config.insert("current-context".to_owned(), NAME.into());
+}
+
 fn choose(config: &mut Map<String, Value>, context: &str) -> anyhow::Result<()> {
     let items = config.get("contexts").and_then(Value::as_array);
     let known: Vec<&str> = items
@@ -279,10 +406,51 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_beside_it_comes_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = write(folder.path(), "config", &config("https://a"));
+        let mut overrides = Overrides::default();
+        overrides.cluster.insert("server".to_owned(), "https://b".into());
+        overrides.token = Some(Sensitive::new("t".to_owned()));
+        let own = read(Some(&path), &overrides, true).expect("it is valid");
+        let own: Value = serde_json::from_str(own.content.expose()).expect("it is JSON");
+        let at = |pointer: &str| own.pointer(pointer).cloned();
+        assert_eq!(at("/clusters/0/cluster/server"), Some("https://b".into()));
+        assert!(at("/clusters/0/cluster/certificate-authority").is_some());
+        assert_eq!(at("/users/0/user/token"), Some("t".into()));
+        assert_eq!(at("/contexts/0/name"), at("/current-context"));
+    }
+
+    #[test]
+    fn the_namespace_is_the_contexts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text =
+            "current-context: a\ncontexts: [{name: a, context: {namespace: x}}, {name: b, context: {}}]\n";
+        let path = write(folder.path(), "config", text);
+        let of = |context| namespace(Some(&path), context);
+        assert_eq!(of(None).as_deref(), Some("x"));
+        assert_eq!((of(Some("b")), of(Some("c"))), (None, None));
+        assert_eq!(namespace(Some(&folder.path().join("nothing")), None), None);
+    }
+
+    #[test]
+    fn a_tilde_is_the_home_directory() {
+        let home = std::env::home_dir().expect("tests have a home");
+        assert_eq!(expand("~/charts/web"), home.join("charts/web"));
+        assert_eq!(expand("~"), home);
+        assert_eq!(expand("./~/web"), PathBuf::from("./~/web"));
+        assert_eq!(expand("~other/web"), PathBuf::from("~other/web"));
+    }
+
+    #[test]
     fn an_unknown_context_is_told_with_the_known_ones() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = write(folder.path(), "config", &config("https://a"));
-        let error = read(Some(&path), Some("x"), false)
+        let overrides = Overrides {
+            context: Some("x".to_owned()),
+            ..Overrides::default()
+        };
+        let error = read(Some(&path), &overrides, false)
             .map(|_| ())
             .expect_err("there is no x");
         assert!(
