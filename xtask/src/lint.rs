@@ -10,6 +10,8 @@ mod files;
 mod metadata;
 mod pure;
 mod source;
+mod spawn;
+mod sql;
 mod tree;
 mod words;
 
@@ -42,6 +44,10 @@ enum Check {
     Arrows,
     /// Pure crates have no crate for input and output, and do none.
     Pure,
+    /// Other programs are run by the files that may, and never kubectl or helm.
+    Spawn,
+    /// Only the inventory speaks SQL, as static text with bound parameters.
+    Sql,
     /// Every dependency is used.
     Dead,
     /// rustfmt has nothing to change.
@@ -171,6 +177,8 @@ impl<'a> House<'a> {
             Check::Words => words::check(&self.sources).into(),
             Check::Arrows => arrows::check(&self.metadata).into(),
             Check::Pure => pure::check(self.repository, &self.metadata, &self.sources)?.into(),
+            Check::Spawn => spawn::check(&self.sources).into(),
+            Check::Sql => sql::check(&self.sources).into(),
             Check::Dead => dead::check(&self.metadata, &self.sources)?.into(),
             Check::Deny => deny::check(self.repository)?.into(),
             Check::Fmt => cargo::fmt(self.repository)?.into(),

@@ -6,6 +6,9 @@
     reason = "a command line tool speaks to its user on standard output"
 )]
 
+mod charts;
+mod fuzz;
+mod fuzz_oracle;
 mod lint;
 mod process;
 mod repository;
@@ -36,6 +39,12 @@ enum Task {
     Setup,
     /// Prepare, then run all tests.
     Test(test::Arguments),
+    /// Render charts with Helm and with Evenkeel, and tell where they differ.
+    Charts(charts::Arguments),
+    /// Render random templates, documents and arguments with Helm and with Evenkeel, and tell where they differ.
+    FuzzOracle(fuzz_oracle::Arguments),
+    /// Feed the parsers with what a fuzzer makes up (needs a nightly compiler and cargo-fuzz).
+    Fuzz(fuzz::Arguments),
     /// Check formatting, lints, documentation, licences, and the rules of the house.
     Lint(lint::Arguments),
 }
@@ -45,6 +54,9 @@ fn main() -> ExitCode {
     let result = Repository::find().and_then(|repository| match arguments.command {
         Task::Setup => setup::run().map(drop),
         Task::Test(arguments) => test::run(&repository, &arguments),
+        Task::Charts(arguments) => charts::run(&repository, &arguments),
+        Task::FuzzOracle(arguments) => fuzz_oracle::run(&arguments),
+        Task::Fuzz(arguments) => fuzz::run(&repository, &arguments),
         Task::Lint(arguments) => lint::run(&repository, &arguments),
     });
     match result {

@@ -5,6 +5,7 @@
 
 pub(crate) mod cargo_deny;
 mod control_plane;
+mod go;
 mod helm;
 mod postgres;
 
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use evenkeel_realparts::Cache;
+use evenkeel_realparts::go_part::{FLUX_SSA, GITEA, KUSTOMIZE};
 
 /// Start of the names of folders in which parts are made.
 const ASIDE: &str = "part-";
@@ -25,6 +27,9 @@ pub(crate) fn run() -> Result<Cache> {
     println!("real parts, in {}:", cache.root().display());
     let results = [
         control_plane::prepare(&cache),
+        go::prepare(&cache, &GITEA),
+        go::prepare(&cache, &KUSTOMIZE),
+        go::prepare(&cache, &FLUX_SSA),
         helm::prepare(&cache),
         postgres::prepare(),
     ];

@@ -30,7 +30,7 @@ const BESIDE: [(&str, &[&str]); 4] = [
     ("simulator", &["goyaml", "telemetry", "core", "realparts"]),
     ("realparts", &[]),
     ("testkit", &["realparts", "simulator", "telemetry", "core"]),
-    ("xtask", &["realparts"]),
+    ("xtask", &["chart", "gotemplate", "goyaml", "realparts"]),
 ];
 
 /// Which rooms of the list may use one beside it outside their tests. Only tests may use `testkit`.
