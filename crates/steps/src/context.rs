@@ -39,6 +39,8 @@ pub(crate) struct PassScope<S> {
     pub(crate) cancel: Arc<dyn Cancel>,
     pub(crate) mode: Mode,
     pub(crate) attempt: u32,
+    /// Verbs that no step may act on, each with the reason.
+    pub(crate) forbidden: Vec<(String, String)>,
 }
 
 /// What a step has left behind for its timeline entry.
@@ -47,6 +49,16 @@ pub(crate) struct StepLog {
     pub(crate) lines: Vec<ProgressLine>,
     pub(crate) dropped: usize,
     pub(crate) changes: Vec<Change>,
+    pub(crate) due: Option<Due>,
+}
+
+/// A moment at which a step wants another pass although all is well, such as the renewal of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// When.
+    pub at: Timestamp,
+    /// What is due then.
+    pub reason: String,
 }
 
 /// One line that a step reported while it ran.
@@ -146,6 +158,18 @@ impl<S: Send + Sync + 'static> Context<S> {
     /// A timer.
     pub fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
         self.0.pass.runtime.sleep(delay)
+    }
+
+    /// Asks for a pass at this very moment, however the step ends: a deadline that is exact, such as the renewal of a
+    /// token. Of several the earliest counts.
+    pub fn due(&self, at: Timestamp, reason: impl Into<String>) {
+        let mut log = self.log();
+        if log.due.as_ref().is_none_or(|due| at < due.at) {
+            log.due = Some(Due {
+                at,
+                reason: reason.into(),
+            });
+        }
     }
 
     /// Whether the pass is to end. A long step asks at each point where it can stop cleanly, and then returns

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::slot::SlotId;
 use crate::step::{Declared, Step};
-use crate::{Error, Name, Predicate, Problem};
+use crate::{Error, Hook, Name, Predicate, Problem};
 
 /// A graph of steps without mistakes.
 pub(crate) struct Graph<S> {
@@ -18,6 +18,8 @@ pub(crate) struct Graph<S> {
     /// All nodes in the order in which one worker runs them.
     pub(crate) order: Vec<usize>,
     pub(crate) slots: Vec<SlotInfo>,
+    /// In the order in which they were registered.
+    pub(crate) hooks: Vec<Arc<dyn Hook<S>>>,
 }
 
 pub(crate) struct Node<S> {
@@ -27,6 +29,7 @@ pub(crate) struct Node<S> {
     pub(crate) timeout: Duration,
     pub(crate) when: Option<Predicate<S>>,
     pub(crate) live_only: bool,
+    pub(crate) condition: Option<&'static str>,
     pub(crate) needs: Vec<NodeNeed>,
     pub(crate) provides: Vec<usize>,
     /// Sorted by the node they come from, one per node.
@@ -66,13 +69,18 @@ pub(crate) enum Cause {
 
 impl<S: Send + Sync + 'static> Graph<S> {
     /// Checks the steps and makes a graph of them, or says everything that is wrong.
-    pub(crate) fn build(name: String, steps: Vec<Box<dyn Step<S>>>, given: &[SlotId]) -> Result<Self, Error> {
+    pub(crate) fn build(
+        name: String,
+        steps: Vec<Arc<dyn Step<S>>>,
+        given: &[SlotId],
+        hooks: Vec<Arc<dyn Hook<S>>>,
+    ) -> Result<Self, Error> {
         let mut problems = Vec::new();
         let pipeline = checked_name(&name, &mut problems);
 
         let mut steps: Vec<Candidate<S>> = steps
             .into_iter()
-            .map(|step| (step.spec().declared, Arc::from(step)))
+            .map(|step| (step.spec().declared, step))
             .collect();
         steps.sort_by(|(a, _), (b, _)| (a.weight, &a.name).cmp(&(b.weight, &b.name)));
 
@@ -119,6 +127,7 @@ impl<S: Send + Sync + 'static> Graph<S> {
                 timeout: declared.timeout,
                 when: declared.when,
                 live_only: declared.live_only,
+                condition: declared.condition,
                 needs: declared
                     .needs
                     .iter()
@@ -145,6 +154,7 @@ impl<S: Send + Sync + 'static> Graph<S> {
             nodes,
             order,
             slots: slots.infos,
+            hooks,
         })
     }
 }

@@ -21,7 +21,11 @@
 //!   earliest wish wins ([`Report::requeue`]). A failed step blocks its descendants and nothing else. Every step
 //!   that does not run says why ([`Skip`]).
 //! * [`Pass::publish`] always runs, also after failures, timeouts, panics, and cancellation.
-//! * In a [dry run](Mode::DryRun) steps stop after their plan.
+//! * In a [dry run](Mode::DryRun) steps stop after their plan. [`Guard::forbid`] keeps a live pass from changes with
+//!   certain verbs.
+//! * [`Pipeline::teardown`] is the way back, in reverse order. [`Bundle`]s are shared by many pipelines, a [`Hook`]
+//!   runs around every step, [`once`] makes a call that must not be made twice, [`Memo`] spares a look.
+//! * [`Report::conditions`] says how it stands, for people.
 //!
 //! # Example
 //!
@@ -105,11 +109,17 @@
 //! # Ok::<(), evenkeel_steps::Error>(())
 //! ```
 
+mod bundle;
+mod condition;
 mod context;
 mod describe;
 mod error;
+mod execute;
 mod graph;
 mod guarded;
+mod hook;
+mod intent;
+mod memo;
 mod name;
 mod observer;
 mod outcome;
@@ -123,11 +133,17 @@ mod runtime;
 mod schedule;
 mod slot;
 mod step;
+mod teardown;
 mod trace;
 
-pub use context::{Context, MAX_PROGRESS_LINE_BYTES, MAX_PROGRESS_LINES, Progress, ProgressLine};
+pub use bundle::Bundle;
+pub use condition::{Condition, ConditionReason, TOLERATED_ATTEMPTS, Verdict};
+pub use context::{Context, Due, MAX_PROGRESS_LINE_BYTES, MAX_PROGRESS_LINES, Progress, ProgressLine};
 pub use describe::Description;
 pub use error::{Error, Problem};
+pub use hook::{Hook, ON_ERROR_TIMEOUT};
+pub use intent::{Creation, Existence, Intent, Intents, Once, Record, once};
+pub use memo::{Freshness, Memo};
 pub use name::Name;
 pub use observer::{Observer, StepSpan, Unobserved};
 pub use outcome::{Change, Decision, Delay, Failure, FailureClass, Outcome};

@@ -72,6 +72,9 @@ pub enum RestrictionKind {
     Except(Vec<String>),
     /// All steps, but they plan and do not act: the pass becomes a dry run.
     PlanOnly,
+    /// All steps, but none acts whose plan holds a [change](crate::Change) with one of these verbs: what a policy
+    /// does not permit, checked here and not by each step (E8).
+    Forbid(Vec<String>),
 }
 
 /// Whether a pass writes.
@@ -125,6 +128,14 @@ impl Guard {
     pub fn except<N: Into<String>>(steps: impl IntoIterator<Item = N>, reason: impl Into<String>) -> Self {
         Self::restrict(
             RestrictionKind::Except(steps.into_iter().map(Into::into).collect()),
+            reason,
+        )
+    }
+
+    /// No step makes changes with these verbs: `Guard::forbid(["delete"], "spec.deletionPolicy is Retain")`.
+    pub fn forbid<N: Into<String>>(verbs: impl IntoIterator<Item = N>, reason: impl Into<String>) -> Self {
+        Self::restrict(
+            RestrictionKind::Forbid(verbs.into_iter().map(Into::into).collect()),
             reason,
         )
     }

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use crate::describe::Description;
 use crate::graph::Graph;
 use crate::slot::SlotId;
-use crate::{Error, Name, Slot, Step};
+use crate::teardown::teardown;
+use crate::{Bundle, Error, Hook, Name, Slot, Step};
 
 /// A checked graph of steps over snapshots of type `S`. Cheap to clone; any number of passes can run at once.
 pub struct Pipeline<S> {
     pub(crate) graph: Arc<Graph<S>>,
+    teardown: Option<Arc<Graph<S>>>,
 }
 
 /// Collects steps for a [`Pipeline`].
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct PipelineBuilder<S> {
     name: String,
-    steps: Vec<Box<dyn Step<S>>>,
+    steps: Vec<Arc<dyn Step<S>>>,
     given: Vec<SlotId>,
+    hooks: Vec<Arc<dyn Hook<S>>>,
 }
 
 impl<S: Send + Sync + 'static> Pipeline<S> {
@@ -28,6 +31,7 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
             name: name.into(),
             steps: Vec::new(),
             given: Vec::new(),
+            hooks: Vec::new(),
         }
     }
 
@@ -44,6 +48,17 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
             .map(|number| &self.graph.nodes[*number].name)
     }
 
+    /// The way back: the [teardowns](Step::teardown) of the steps, those of later steps before those of earlier
+    /// ones. It is called `<name>.teardown`, takes the same given slots and has the same hooks. `None` when no step
+    /// has one.
+    pub fn teardown(&self) -> Option<Self> {
+        let graph = Arc::clone(self.teardown.as_ref()?);
+        Some(Self {
+            graph,
+            teardown: None,
+        })
+    }
+
     /// Prints the graph.
     pub fn describe(&self) -> Description<'_, S> {
         Description(&self.graph)
@@ -53,13 +68,25 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
 impl<S: Send + Sync + 'static> PipelineBuilder<S> {
     /// Adds a step. The order of the calls means nothing.
     pub fn step(mut self, step: impl Step<S> + 'static) -> Self {
-        self.steps.push(Box::new(step));
+        self.steps.push(Arc::new(step));
         self
     }
 
     /// Adds steps.
     pub fn steps(mut self, steps: impl IntoIterator<Item = Box<dyn Step<S>>>) -> Self {
-        self.steps.extend(steps);
+        self.steps.extend(steps.into_iter().map(Arc::from));
+        self
+    }
+
+    /// Adds the steps and hooks that many pipelines share.
+    pub fn bundle(mut self, bundle: &impl Bundle<S>) -> Self {
+        self.hooks.extend(bundle.hooks().into_iter().map(Arc::from));
+        self.steps(bundle.steps())
+    }
+
+    /// Adds a hook around every step.
+    pub fn hook(mut self, hook: impl Hook<S> + 'static) -> Self {
+        self.hooks.push(Arc::new(hook));
         self
     }
 
@@ -74,11 +101,13 @@ impl<S: Send + Sync + 'static> PipelineBuilder<S> {
     ///
     /// # Errors
     /// [`Error::Graph`] lists every mistake: bad, double and unknown names, cycles with the way round, slots with
-    /// two providers, with none, or with two types.
+    /// two providers, with none, or with two types. The graph of the teardowns is checked as well.
     pub fn build(self) -> Result<Pipeline<S>, Error> {
-        let graph = Graph::build(self.name, self.steps, &self.given)?;
+        let graph = Graph::build(self.name, self.steps, &self.given, self.hooks)?;
+        let teardown = teardown(&graph, &self.given)?;
         Ok(Pipeline {
             graph: Arc::new(graph),
+            teardown: teardown.map(Arc::new),
         })
     }
 }
@@ -87,6 +116,7 @@ impl<S> Clone for Pipeline<S> {
     fn clone(&self) -> Self {
         Self {
             graph: Arc::clone(&self.graph),
+            teardown: self.teardown.clone(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::slot::{AnyArc, SlotId};
-use crate::{Change, Failure, Guard, Mode, Name, ProgressLine, Slot};
+use crate::{Change, Due, Failure, Guard, Mode, Name, ProgressLine, Slot};
 
 /// What came of a pass: one entry per step, whatever happened, and when the next pass is due.
 #[must_use = "the report says when the next pass is due"]
@@ -34,6 +34,7 @@ pub struct Report<S> {
     pub publish: Option<Phase>,
     pub(crate) values: Vec<(SlotId, Option<AnyArc>)>,
     pub(crate) cancelled: bool,
+    pub(crate) attempt: u32,
 }
 
 /// A phase that can fail.
@@ -72,8 +73,12 @@ pub struct Entry {
     pub progress: Vec<ProgressLine>,
     /// How many earlier lines were dropped.
     pub progress_dropped: usize,
-    /// When the step wants another pass.
+    /// When the step wants another pass because of how it ended.
     pub retry_at: Option<Timestamp>,
+    /// What is due later, however it ended.
+    pub due: Option<Due>,
+    /// The condition that people see of it.
+    pub condition: Option<&'static str>,
 }
 
 /// How a step ended, or why it did not run.
@@ -168,6 +173,13 @@ pub enum Skip {
         /// That step.
         by: Name,
         /// Its reason.
+        reason: String,
+    },
+    /// It planned a change that the guard forbids. Nothing was written; see [`Entry::changes`].
+    Forbidden {
+        /// The change.
+        change: String,
+        /// The guard's reason.
         reason: String,
     },
     /// The pass was cut short.
@@ -288,10 +300,15 @@ impl<S> Report<S> {
             .steps
             .iter()
             .filter_map(|entry| Some((entry.retry_at?, entry.name.to_string(), entry.ending.to_string())));
+        let dues = self.steps.iter().filter_map(|entry| {
+            let due = entry.due.as_ref()?;
+            Some((due.at, entry.name.to_string(), due.reason.clone()))
+        });
         let (at, wanted_by, reason) = frame
             .into_iter()
             .flatten()
             .chain(steps)
+            .chain(dues)
             .min_by_key(|(at, ..)| *at)?;
         Some(Requeue {
             at,
@@ -378,6 +395,7 @@ impl Ending {
                     Interruption::OutOfTime => Conclusion::OutOfTime,
                 }
             }
+            Self::Skipped(Skip::Forbidden { .. }) => Conclusion::Planned,
             Self::Skipped(_) => Conclusion::Unchanged,
         }
     }
@@ -412,6 +430,7 @@ impl Skip {
             Self::NeedsSuccess { .. } => "needs_success",
             Self::EmptySlot { .. } => "empty_slot",
             Self::PassStopped { .. } => "pass_stopped",
+            Self::Forbidden { .. } => "forbidden",
             Self::Interrupted(Interruption::Cancelled) => "cancelled",
             Self::Interrupted(Interruption::OutOfTime) => "out_of_time",
             Self::DryRun => "dry_run",
@@ -433,6 +452,7 @@ impl fmt::Display for Skip {
             Self::NeedsSuccess { of, because } => write!(f, "only after success of {of}: {because}"),
             Self::EmptySlot { slot, because } => write!(f, "no {slot}: {because}"),
             Self::PassStopped { by, reason } => write!(f, "{by} ended the pass: {reason}"),
+            Self::Forbidden { change, reason } => write!(f, "not permitted to {change}: {reason}"),
             Self::Interrupted(interruption) => interruption.fmt(f),
             Self::DryRun => f.write_str("nothing to do in a dry run"),
         }

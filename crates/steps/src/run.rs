@@ -11,19 +11,14 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 
 use crate::context::PassScope;
-use crate::graph::Graph;
-use crate::guarded::{Guarded, Limits, guarded, panic_message};
+use crate::execute::{Did, execute, flatten};
+use crate::graph::{Graph, Node};
+use crate::guarded::{Limits, guarded, panic_message};
 use crate::pass::{DEFAULT_GATHER_TIMEOUT, DEFAULT_PUBLISH_TIMEOUT, Restriction, RestrictionKind};
 use crate::report::{Ending, Entry, Interruption, Phase, Skip, Trouble};
 use crate::schedule::{Next, Schedule};
 use crate::slot::AnyArc;
-use crate::{Context, Decision, Failure, Guard, Mode, Outcome, Pass, PassOptions, Pipeline, Report, Values};
-
-/// What a step's future came to.
-enum Did {
-    Ended(Outcome<Values>),
-    Planned,
-}
+use crate::{Context, Failure, Guard, Mode, Outcome, Pass, PassOptions, Pipeline, Report, Values};
 
 /// A step that runs.
 struct Running<S> {
@@ -78,6 +73,7 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
             publish: None,
             values: Vec::new(),
             cancelled: false,
+            attempt: options.attempt,
         };
         self.work(pass, &options, clocks, &mut limits, &mut report).await;
         report.duration = runtime.elapsed().saturating_sub(clocks.monotonic);
@@ -194,6 +190,7 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
             cancel: Arc::clone(&options.cancel),
             mode: report.mode,
             attempt: options.attempt,
+            forbidden: forbidden(restrictions),
         });
         let schedule = Schedule::new(&self.graph, &scope.state, restrictions);
         let mut engine = Engine {
@@ -229,13 +226,11 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
         let ending = Ending::Skipped(skip.clone());
         let retry_at = retry_at(options, &ending);
         for number in &self.graph.order {
-            let name = &self.graph.nodes[*number].name;
+            let node = &self.graph.nodes[*number];
             options
                 .announcer
-                .tell(|observer| observer.step_skipped(&self.graph.name, name, skip));
-            report
-                .steps
-                .push(Entry::not_run(name.clone(), ending.clone(), retry_at));
+                .tell(|observer| observer.step_skipped(&self.graph.name, &node.name, skip));
+            report.steps.push(Entry::not_run(node, ending.clone(), retry_at));
         }
     }
 
@@ -350,11 +345,11 @@ impl<S: Send + Sync + 'static> Engine<'_, S> {
     }
 
     /// A step's future has ended.
-    fn ended(&mut self, step: Running<S>, did: Guarded<Result<Did, Failure>>) {
-        let node = &self.graph.nodes[step.number];
-        let ending = match flatten(did, "the step", node.timeout) {
+    fn ended(&mut self, step: Running<S>, did: Result<Did, Failure>) {
+        let ending = match did {
             Err(failure) => Ending::Failed(failure),
             Ok(Did::Planned) => Ending::Planned,
+            Ok(Did::Forbidden(skip)) => Ending::Skipped(skip),
             Ok(Did::Ended(outcome)) => match outcome {
                 Outcome::Done(values) => self
                     .provide(step.number, values)
@@ -419,6 +414,8 @@ impl<S: Send + Sync + 'static> Engine<'_, S> {
             retry_at: retry_at(self.options, &ending),
             ending: ending.clone(),
             changes: log.changes,
+            due: log.due,
+            condition: self.graph.nodes[step.number].condition,
             progress: log.lines,
             progress_dropped: log.dropped,
         };
@@ -427,13 +424,13 @@ impl<S: Send + Sync + 'static> Engine<'_, S> {
     }
 
     fn not_run(&mut self, number: usize, ending: Ending) {
-        let name = &self.graph.nodes[number].name;
+        let node = &self.graph.nodes[number];
         self.scope.announcer.tell(|observer| match &ending {
-            Ending::Skipped(skip) => observer.step_skipped(&self.graph.name, name, skip),
-            other => observer.step_finished(&self.graph.name, name, other, Duration::ZERO),
+            Ending::Skipped(skip) => observer.step_skipped(&self.graph.name, &node.name, skip),
+            other => observer.step_finished(&self.graph.name, &node.name, other, Duration::ZERO),
         });
         let retry_at = retry_at(self.options, &ending);
-        self.entries[number] = Some(Entry::not_run(name.clone(), ending.clone(), retry_at));
+        self.entries[number] = Some(Entry::not_run(node, ending.clone(), retry_at));
         self.schedule.resolve(number, ending);
     }
 
@@ -446,13 +443,15 @@ impl<S: Send + Sync + 'static> Engine<'_, S> {
 }
 
 impl Entry {
-    fn not_run(name: crate::Name, ending: Ending, retry_at: Option<Timestamp>) -> Self {
+    fn not_run<S>(node: &Node<S>, ending: Ending, retry_at: Option<Timestamp>) -> Self {
         Self {
-            name,
+            name: node.name.clone(),
             started: None,
             duration: Duration::ZERO,
             ending,
             changes: Vec::new(),
+            due: None,
+            condition: node.condition,
             progress: Vec::new(),
             progress_dropped: 0,
             retry_at,
@@ -460,39 +459,16 @@ impl Entry {
     }
 }
 
-/// Runs one step: observe and plan, then act if this pass writes.
-async fn execute<S: Send + Sync + 'static>(
-    graph: &Graph<S>,
-    scope: &PassScope<S>,
-    number: usize,
-    cx: Context<S>,
-) -> (usize, Guarded<Result<Did, Failure>>) {
-    let node = &graph.nodes[number];
-    let span = scope
-        .announcer
-        .tell(|observer| observer.step_span(&graph.name, &node.name));
-    let work = async {
-        match node.step.decide(cx.clone()).await? {
-            Decision::End(outcome) => Ok(Did::Ended(outcome)),
-            Decision::Act { changes, act } => {
-                cx.planned(changes);
-                match scope.mode {
-                    Mode::DryRun => Ok(Did::Planned),
-                    Mode::Live => Ok(Did::Ended(act.await?)),
-                }
-            }
-        }
-    };
-    (number, guarded(work, node.timeout, &*scope.runtime, span).await)
-}
-
-/// Makes timeouts and panics failures.
-fn flatten<T>(guarded: Guarded<Result<T, Failure>>, what: &str, limit: Duration) -> Result<T, Failure> {
-    match guarded {
-        Guarded::Ended(result) => result,
-        Guarded::TimedOut => Err(Failure::transient(format!("{what} did not end within {limit:?}"))),
-        Guarded::Panicked(text) => Err(Failure::bug(format!("{what} panicked: {text}"))),
-    }
+/// The verbs that no step may act on, each with the reason.
+fn forbidden(restrictions: &[Restriction]) -> Vec<(String, String)> {
+    restrictions
+        .iter()
+        .filter_map(|restriction| match &restriction.kind {
+            RestrictionKind::Forbid(verbs) => Some((verbs, &restriction.reason)),
+            _ => None,
+        })
+        .flat_map(|(verbs, reason)| verbs.iter().map(move |verb| (verb.clone(), reason.clone())))
+        .collect()
 }
 
 fn trouble(options: &PassOptions, failure: Failure) -> Trouble {

@@ -21,6 +21,13 @@ pub trait Step<S: Send + Sync + 'static>: Send + Sync {
     /// Observes and plans, without writing anything outside, and says what is to be done. The engine polls the
     /// future of [`Decision::Act`] only when this pass may write.
     fn decide<'a>(&'a self, cx: Context<S>) -> BoxFuture<'a, Result<Decision<'a, Values>, Failure>>;
+
+    /// The step that takes away what this one makes, if that needs doing. It runs in
+    /// [`Pipeline::teardown`](crate::Pipeline::teardown), after the teardowns of all steps that come after this
+    /// one. Asked once, when the pipeline is built.
+    fn teardown(&self) -> Option<Arc<dyn Step<S>>> {
+        None
+    }
 }
 
 /// What a step declares. Made by [`step`].
@@ -39,6 +46,7 @@ pub(crate) struct Declared<S> {
     pub(crate) after: Vec<After>,
     pub(crate) before: Vec<String>,
     pub(crate) live_only: bool,
+    pub(crate) condition: Option<&'static str>,
     pub(crate) needs: Vec<SlotNeed>,
     pub(crate) provides: Vec<SlotId>,
 }
@@ -91,6 +99,7 @@ pub enum Plan<O = ()> {
 pub struct ClosureStep<S> {
     spec: Spec<S>,
     decide: Box<dyn Decide<S>>,
+    teardown: Option<Arc<dyn Step<S>>>,
 }
 
 /// [`Step::decide`] without the declaration.
@@ -132,6 +141,7 @@ pub fn step<S>(name: impl Into<String>) -> Spec<S> {
             after: Vec::new(),
             before: Vec::new(),
             live_only: false,
+            condition: None,
             needs: Vec::new(),
             provides: Vec::new(),
         },
@@ -229,6 +239,13 @@ impl<S, N, P> Spec<S, N, P> {
         self
     }
 
+    /// The condition that people see of this step, together with all others that name it: `RepoReady`. See
+    /// [`Report::conditions`](crate::Report::conditions).
+    pub fn condition(mut self, condition: &'static str) -> Self {
+        self.declared.condition = Some(condition);
+        self
+    }
+
     /// The declaration without its typed tokens, for a [`Step`] written as a type of its own.
     pub fn declare(self) -> Spec<S> {
         Spec {
@@ -283,6 +300,7 @@ impl<S: Send + Sync + 'static, N: Needs, P: Provides> Spec<S, N, P> {
         ClosureStep {
             spec: self.declare(),
             decide: Box::new(typed),
+            teardown: None,
         }
     }
 
@@ -318,6 +336,7 @@ impl<S> Clone for Declared<S> {
             after: self.after.clone(),
             before: self.before.clone(),
             live_only: self.live_only,
+            condition: self.condition,
             needs: self.needs.clone(),
             provides: self.provides.clone(),
         }
@@ -344,6 +363,7 @@ impl<S, N, P> fmt::Debug for Spec<S, N, P> {
             after,
             before,
             live_only,
+            condition,
             needs,
             provides,
         } = &self.declared;
@@ -355,9 +375,37 @@ impl<S, N, P> fmt::Debug for Spec<S, N, P> {
             .field("after", after)
             .field("before", before)
             .field("live_only", live_only)
+            .field("condition", condition)
             .field("needs", needs)
             .field("provides", provides)
             .finish()
+    }
+}
+
+// === impl ClosureStep ===
+
+impl<S: Send + Sync + 'static> ClosureStep<S> {
+    /// `step` takes away what this one makes; see [`Step::teardown`].
+    ///
+    /// ```
+    /// use evenkeel_steps::{Outcome, Pipeline, step};
+    ///
+    /// let repository = step("repository")
+    ///     .act(|_, ()| async { Ok(Outcome::changed("created")) })
+    ///     .torn_down_by(step("remove-repository").act(|_, ()| async { Ok(Outcome::changed("removed")) }));
+    /// let keys = step("keys")
+    ///     .after("repository")
+    ///     .act(|_, ()| async { Ok(Outcome::changed("created")) })
+    ///     .torn_down_by(step("remove-keys").act(|_, ()| async { Ok(Outcome::changed("removed")) }));
+    /// let pipeline = Pipeline::<()>::builder("git").step(repository).step(keys).build()?;
+    /// let teardown = pipeline.teardown().expect("there are steps to tear down");
+    /// let order: Vec<&str> = teardown.steps().map(|name| name.as_str()).collect();
+    /// assert_eq!(order, ["remove-keys", "remove-repository"]);
+    /// # Ok::<(), evenkeel_steps::Error>(())
+    /// ```
+    pub fn torn_down_by(mut self, step: impl Step<S> + 'static) -> Self {
+        self.teardown = Some(Arc::new(step));
+        self
     }
 }
 
@@ -370,6 +418,10 @@ impl<S: Send + Sync + 'static> Step<S> for ClosureStep<S> {
 
     fn decide<'a>(&'a self, cx: Context<S>) -> BoxFuture<'a, Result<Decision<'a, Values>, Failure>> {
         self.decide.decide(cx)
+    }
+
+    fn teardown(&self) -> Option<Arc<dyn Step<S>>> {
+        self.teardown.clone()
     }
 }
 
@@ -412,6 +464,10 @@ impl<S: Send + Sync + 'static, T: Step<S> + ?Sized> Step<S> for Box<T> {
     fn decide<'a>(&'a self, cx: Context<S>) -> BoxFuture<'a, Result<Decision<'a, Values>, Failure>> {
         (**self).decide(cx)
     }
+
+    fn teardown(&self) -> Option<Arc<dyn Step<S>>> {
+        (**self).teardown()
+    }
 }
 
 impl<S: Send + Sync + 'static, T: Step<S> + ?Sized> Step<S> for Arc<T> {
@@ -421,6 +477,10 @@ impl<S: Send + Sync + 'static, T: Step<S> + ?Sized> Step<S> for Arc<T> {
 
     fn decide<'a>(&'a self, cx: Context<S>) -> BoxFuture<'a, Result<Decision<'a, Values>, Failure>> {
         (**self).decide(cx)
+    }
+
+    fn teardown(&self) -> Option<Arc<dyn Step<S>>> {
+        (**self).teardown()
     }
 }
 

@@ -4,8 +4,12 @@
 mod building;
 mod dry_run;
 mod frame;
+mod hooks;
 mod limits;
+mod once;
+mod policy;
 mod properties;
 mod running;
 mod spans;
 mod support;
+mod teardown;
