@@ -99,6 +99,7 @@ macro_rules! contract {
                     what_was_asked_is_kept_until_it_is_acted_upon,
                 },
                 supersede::{
+                    who_waits_for_the_former_keeps_its_dependencies,
                     equal_operations_change_hands,
                     what_ended_meanwhile_is_made_anew,
                     a_carried_retry_is_tried_at_once,

@@ -85,12 +85,10 @@ impl Carried {
         &self.held.id
     }
 
-    /// Whether it has begun already and waits for none of the run's others.
+    /// Whether somebody works on it, so that it waits for none of the run's others. One that waits, for whatever, is claimed
+    /// anew one day, and then what it depends on has to be there.
     pub(in crate::sql) fn is_under_way(&self) -> bool {
-        matches!(
-            self.state,
-            OperationStateKind::Running | OperationStateKind::Waiting
-        )
+        self.state == OperationStateKind::Running
     }
 
     /// The state it has in the run that takes it over.

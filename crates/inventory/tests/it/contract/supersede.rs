@@ -212,3 +212,48 @@ pub(crate) async fn the_former_ends_with_its_lease<B: Backend>() {
     assert_eq!(claims.operations[0].id, second.operations[0]);
     assert!(claims.operations[0].lease.fence > dead.lease.fence);
 }
+
+pub(crate) async fn who_waits_for_the_former_keeps_its_dependencies<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let store = &fleet.store;
+    let id = fleet.cluster("c1", &["db", "web"]).await;
+    store
+        .begin_reconciliation(fleet.plan(&id, &[("web", &[])]).await)
+        .await
+        .unwrap();
+    let former = fleet.claim_one().await;
+    let second = supersede(
+        &fleet,
+        &["db", "web", "x"],
+        &[("db", &[], None), ("web", &[0], None)],
+    )
+    .await;
+    // The third goes on with what the second had, and has something new before it.
+    let third = supersede(
+        &fleet,
+        &["db", "web", "y"],
+        &[
+            ("y", &[], None),
+            ("db", &[], Some(&second.operations[0])),
+            ("web", &[0, 1], Some(&second.operations[1])),
+        ],
+    )
+    .await;
+    let web = store.operation(&third.operations[2]).await.unwrap();
+    assert_eq!(web.id, second.operations[1]);
+    assert_eq!(web.state.kind(), OperationStateKind::Waiting);
+    assert_eq!(web.depends_on.len(), 2);
+
+    fleet.succeed(&former).await;
+    let claims = fleet.claims(8).await.operations;
+    let mut names: Vec<_> = claims.iter().map(|claim| claim.component.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["db", "y"], "web has to wait for both");
+    for claim in &claims {
+        assert!(fleet.claims(8).await.operations.is_empty());
+        fleet.succeed(claim).await;
+    }
+    let web = fleet.claim_one().await;
+    assert_eq!((&web.id, web.attempt), (&third.operations[2], 1));
+    assert_eq!(fleet.succeed(&web).await.open, 0);
+}
