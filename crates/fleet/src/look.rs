@@ -73,6 +73,9 @@ pub(crate) async fn look(inner: &Inner, due: DueCluster) -> Result<(), inventory
     if look.is_left_alone(&configuration) {
         return look.note().await;
     }
+    if look.is_given_up(&configuration) {
+        return look.leave_until(Due::Never).await;
+    }
     if look.is_put_off(configuration.version).await? {
         return Ok(());
     }

@@ -25,6 +25,16 @@ impl Look<'_> {
             && self.cluster.status.state == ClusterState::Ready
     }
 
+    /// Whether the version was given up: only a change or a person starts it again, whatever a check would find.
+    pub(super) fn is_given_up(&self, configuration: &Configuration) -> bool {
+        use evenkeel_core::{ClusterState, DueReason};
+        let status = &self.cluster.status;
+        status.state == ClusterState::Failed
+            && status.observed_version == configuration.version
+            && self.running.is_none()
+            && !matches!(self.due.reason, DueReason::Change | DueReason::Deletion)
+    }
+
     /// Waits with a run where it has to wait. Answers whether it does.
     pub(super) async fn is_held(
         &self,

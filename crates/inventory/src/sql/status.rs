@@ -89,6 +89,17 @@ impl Present {
             deleting: cells.get("deleting")?,
         })
     }
+
+    /// Whether attempts or time were used up for the newest version: only a change or a person starts it again.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.state == ClusterState::Failed && self.observed_version == self.version
+    }
+
+    /// Whether the cluster is due for something that a person or program asked for.
+    fn is_asked_for(&self) -> bool {
+        let asked = [lane(DueReason::Deletion), lane(DueReason::Change)];
+        self.due.is_some_and(|(_, lane)| asked.contains(&lane))
+    }
 }
 
 impl SqlStore {
@@ -201,8 +212,16 @@ impl SqlStore {
                 format!("{cluster}/{observed_version}"),
             ));
         }
+        let of_the_past = change.stamp.is_some_and(|stamp| stamp.0 != present.stamp);
+        // What was looked at before it was given up says nothing of it any more.
+        if of_the_past && present.is_given_up() && present.due.is_none() {
+            return Ok(Recorded::Outdated);
+        }
         let acted_upon = change.stamp.is_some_and(|stamp| stamp.0 == present.stamp) || present.due.is_none();
+        let gives_up = change.state == ClusterState::Failed && change.due == Due::Never;
         let due = match (change.due, acted_upon) {
+            // The next check by interval would take up as new what has just been given up.
+            (Due::Never, false) if gives_up && !present.is_asked_for() => DueWrite::Set(None),
             (Due::Keep, _) | (Due::Never, false) => DueWrite::Keep,
             (Due::Never, true) => DueWrite::Set(None),
             (Due::At(at, reason), true) => DueWrite::Set(Some((millis(at), lane(reason)))),

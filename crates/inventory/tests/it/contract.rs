@@ -6,6 +6,7 @@ mod change_log;
 mod clusters;
 mod concurrent;
 mod consents;
+mod given_up;
 mod leases;
 mod lists;
 mod model;
@@ -97,6 +98,10 @@ macro_rules! contract {
                     a_component_with_its_share_is_passed_over,
                     tenants_take_turns_in_the_queue,
                     what_was_asked_is_kept_until_it_is_acted_upon,
+                },
+                given_up::{
+                    what_a_run_gives_up_no_check_takes_up,
+                    what_was_asked_for_meanwhile_is_done,
                 },
                 supersede::{
                     who_waits_for_the_former_keeps_its_dependencies,

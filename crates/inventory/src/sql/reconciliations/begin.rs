@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_core::{ClusterState, OperationId, ReconciliationId, Strategy};
+use evenkeel_core::{ClusterState, DueReason, OperationId, ReconciliationId, Strategy};
 
 use crate::cipher::Column;
 use crate::sql::SqlStore;
@@ -151,7 +151,9 @@ impl SqlStore {
         }
         let unwanted = !present.deleting && new.strategy == Strategy::Delete;
         let acted_upon = new.stamp.is_some_and(|stamp| stamp.0 != present.stamp);
-        if version < present.version || unwanted || acted_upon {
+        let by_itself = !matches!(new.reason, DueReason::Change | DueReason::Deletion);
+        let given_up = by_itself && present.is_given_up();
+        if version < present.version || unwanted || acted_upon || given_up {
             return Err(Error::Outdated(cluster.clone()));
         }
         let running: Option<String> =
