@@ -22,6 +22,7 @@ use crate::objects::Applied;
 use crate::order::{self, Phase};
 use crate::plan::{Step, decide};
 use crate::progress::Event;
+use crate::race::Race;
 use crate::readiness::{self, Patience};
 use crate::session::{REPLACED_WITHIN, Session, Want, apply_body};
 use crate::wait::absence;
@@ -40,8 +41,6 @@ const WEBHOOK_WITHIN: Duration = Duration::from_secs(20);
 /// Waited between two such tries, at first; it doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How often an object that others write at the same time is read again.
-const RACES_MAX: usize = 5;
 
 /// What applying one step came to.
 struct Outcome {
@@ -418,24 +417,15 @@ async fn apply_once(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
     if let Some(propagation) = step.recreate {
         return recreate::recreate(cluster, step, &live, propagation, guard).await;
     }
-    if step.action == PlanAction::Adopt
-        && let Some(patch) = adopt::take_fields(&live.managed_fields(), &live.resource_version)
-    {
-        live = cluster
-            .patch(&desired.resource, &desired.object, PatchKind::Json, &patch, guard)
-            .await?;
-    }
-    // Others may write the object between our look and our apply; then it is looked at again.
-    for _ in 0..RACES_MAX {
-        let before = live.resource_version.clone();
-        match apply_over(cluster, step, &live, guard).await {
-            Ok(done) => {
-                let unchanged = done.applied.live.resource_version == before;
-                let action = if unchanged { PlanAction::None } else { step.action };
-                return Ok(Done { action, ..done });
-            }
+    let mut race = Race::new(cluster, format!("apply {}", desired.object));
+    let mut taken = Vec::new();
+    loop {
+        match take_and_apply(cluster, step, &live, &mut taken, guard).await {
             Err(error @ Error::Conflict { .. }) => {
-                match cluster.get_live(&desired.resource, &desired.object).await? {
+                match race
+                    .look_again(cluster, &desired.resource, &desired.object)
+                    .await?
+                {
                     None => return create(cluster, step, None, guard).await,
                     Some(now) if now.uid != live.uid || now.labels.part_of != live.labels.part_of => {
                         return Err(error);
@@ -443,20 +433,47 @@ async fn apply_once(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<
                     Some(now) => live = now,
                 }
             }
-            Err(error) => return Err(error),
+            outcome => return outcome,
         }
     }
-    Err(Error::Conflict {
-        doing: format!("apply {}", desired.object),
-        message: "others write it all the time".to_owned(),
-    })
 }
 
-/// Applies over an object that is ours or to be adopted: politely at first, to learn whose fields we would take.
+/// Takes the fields of the tool that kept the object before, where it is adopted, and applies over it.
+async fn take_and_apply(
+    cluster: &Cluster,
+    step: &Step,
+    live: &LiveObject,
+    taken: &mut Vec<FieldConflict>,
+    guard: Guard<'_>,
+) -> Result<Done, Error> {
+    let desired = &step.desired;
+    let patch = match step.action {
+        PlanAction::Adopt => adopt::take_fields(&live.managed_fields(), &live.resource_version),
+        _ => None,
+    };
+    let handed;
+    let live = match patch {
+        Some(patch) => {
+            handed = cluster
+                .patch(&desired.resource, &desired.object, PatchKind::Json, &patch, guard)
+                .await?;
+            &handed
+        }
+        None => live,
+    };
+    let done = apply_over(cluster, step, live, taken, guard).await?;
+    let unchanged = done.applied.live.resource_version == live.resource_version;
+    let action = if unchanged { PlanAction::None } else { step.action };
+    Ok(Done { action, ..done })
+}
+
+/// Applies over an object that is ours or to be adopted: politely at first, to learn whose fields we would take. `taken` are
+/// those that an earlier try of the same race has learnt; then only one request lies between the look and the write.
 async fn apply_over(
     cluster: &Cluster,
     step: &Step,
     live: &LiveObject,
+    taken: &mut Vec<FieldConflict>,
     guard: Guard<'_>,
 ) -> Result<Done, Error> {
     let desired = &step.desired;
@@ -468,6 +485,10 @@ async fn apply_over(
     };
     let apply = |body, force| cluster.apply(&desired.resource, &desired.object, body, force, guard);
     let body = apply_body(&desired.body, Some(live));
+    if !taken.is_empty() {
+        let applied = apply(body, true).await?;
+        return Ok(done(applied, std::mem::take(taken), Vec::new()));
+    }
     let (error, conflicts) = match apply(body.clone(), false).await {
         Ok(applied) => return Ok(done(applied, Vec::new(), Vec::new())),
         Err(Error::FieldConflict { doing, conflicts }) => {
@@ -485,7 +506,11 @@ async fn apply_over(
         Err(error) => return Err(error),
     };
     match conflicts::policy(&desired.body) {
-        OnConflict::Force => Ok(done(apply(body, true).await?, conflicts, Vec::new())),
+        OnConflict::Force => {
+            *taken = conflicts;
+            let applied = apply(body, true).await?;
+            Ok(done(applied, std::mem::take(taken), Vec::new()))
+        }
         OnConflict::Leave => {
             let Some(rest) = conflicts::without(&desired.body, &conflicts) else {
                 return Err(error);
@@ -538,29 +563,38 @@ async fn create(
 /// them to the default.
 async fn hand_over_replicas(cluster: &Cluster, step: &Step, guard: Guard<'_>) -> Result<(), Error> {
     let desired = &step.desired;
-    let Some(whole) = cluster.get_full(&desired.resource, &desired.object).await? else {
-        return Ok(());
-    };
-    let Some(replicas) = whole.pointer("/spec/replicas").and_then(Value::as_i64) else {
-        return Ok(());
-    };
     let ObjectRef { namespace, name, .. } = &desired.object;
-    let body = json!({
-        "apiVersion": desired.resource.kind.api_version(),
-        "kind": desired.resource.kind.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicas": replicas},
-    });
-    let body = body.to_string().into_bytes();
-    cluster
-        .apply_as(
-            REPLICAS_MANAGER,
-            &desired.resource,
-            &desired.object,
-            body,
-            true,
-            guard,
-        )
-        .await
-        .map(drop)
+    let mut race = Race::new(cluster, format!("hand over the replicas of {}", desired.object));
+    loop {
+        let Some(whole) = cluster.get_full(&desired.resource, &desired.object).await? else {
+            return Ok(());
+        };
+        let Some(replicas) = whole.pointer("/spec/replicas").and_then(Value::as_i64) else {
+            return Ok(());
+        };
+        let body = json!({
+            "apiVersion": desired.resource.kind.api_version(),
+            "kind": desired.resource.kind.kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"replicas": replicas},
+        });
+        let body = body.to_string().into_bytes();
+        match cluster
+            .apply_as(
+                REPLICAS_MANAGER,
+                &desired.resource,
+                &desired.object,
+                body,
+                true,
+                guard,
+            )
+            .await
+        {
+            Err(Error::Conflict { .. }) => {
+                race.look_again(cluster, &desired.resource, &desired.object)
+                    .await?;
+            }
+            outcome => return outcome.map(drop),
+        }
+    }
 }

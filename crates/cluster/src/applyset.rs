@@ -11,6 +11,7 @@
 //! ```
 
 pub(crate) mod contest;
+mod fenced;
 pub(crate) mod hooks;
 pub(crate) mod labels;
 pub(crate) mod parent;

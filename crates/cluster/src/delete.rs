@@ -27,7 +27,8 @@ use crate::objects::{Propagation, Selection};
 use crate::order::{self, Phase};
 use crate::plan::Removal;
 use crate::progress::{Event, Observer};
-use crate::prune::{Deleted, delete_batch, stop_or_fail};
+use crate::prune::{delete_batch, stop_or_fail};
+use crate::race::{Deleted, Race};
 use crate::target::ComponentTarget;
 use crate::wait::absence;
 use crate::{Cluster, Error, Resource};
@@ -258,26 +259,21 @@ impl ComponentTarget {
 
     /// Removes the parent, if there is one.
     async fn remove_parent(&self, parent: Option<Parent<Record>>, attempt: &Attempt) -> Result<(), Error> {
-        let Some(parent) = parent else {
+        let Some(mut parent) = parent else {
             return Ok(());
         };
-        match self.cluster().delete_parent(&parent, &*attempt.guard).await {
-            // Written again since: only a newer attempt does that.
-            Err(Error::Conflict { .. }) => {
-                let now = self
-                    .cluster()
-                    .parent::<Record>(self.parent_name(), self.owner(), false)
-                    .await?;
-                match now {
-                    Some(now) => {
-                        let parent = self.fence_parent(now, attempt).await?;
-                        self.cluster().delete_parent(&parent, &*attempt.guard).await
-                    }
-                    None => Ok(()),
-                }
+        let mut race = Race::new(self.cluster(), format!("remove {}", parent.name));
+        while let Err(error) = self.cluster().delete_parent(&parent, &*attempt.guard).await {
+            // By a newer attempt, which then has the fence, or by somebody who notes something in it.
+            let Error::Conflict { .. } = error else {
+                return Err(error);
+            };
+            match self.parent_again(&mut race, false).await? {
+                Some(now) => parent = self.fence_parent(now, attempt).await?,
+                None => return Ok(()),
             }
-            outcome => outcome,
         }
+        Ok(())
     }
 
     /// Lets the component go: our labels are taken off its objects, its parent is removed, everything else stays.
@@ -412,6 +408,7 @@ impl ComponentTarget {
         attempt: &Attempt,
     ) -> Result<Parent<Record>, Error> {
         let mut parent = parent;
+        let mut race = Race::new(self.cluster(), format!("take the fence in {}", parent.name));
         loop {
             if parent.record.fence > attempt.fence {
                 return Err(Error::Fenced {
@@ -432,16 +429,10 @@ impl ComponentTarget {
                 .update_parent(&parent, self.owner(), &record, &kinds, &*attempt.guard)
                 .await
             {
-                Err(Error::Conflict { .. }) => {
-                    match self
-                        .cluster()
-                        .parent(self.parent_name(), self.owner(), false)
-                        .await?
-                    {
-                        Some(now) => parent = now,
-                        None => return Ok(parent),
-                    }
-                }
+                Err(Error::Conflict { .. }) => match self.parent_again(&mut race, false).await? {
+                    Some(now) => parent = now,
+                    None => return Ok(parent),
+                },
                 outcome => return outcome,
             }
         }
@@ -572,14 +563,36 @@ impl Cluster {
         set: Option<&str>,
         attempt: &Attempt,
     ) -> Result<(), Error> {
-        let patch = json!({"metadata": {"uid": live.uid, "labels": {PART_OF: set}}});
-        match self
-            .patch(resource, object, PatchKind::Merge, &patch, &*attempt.guard)
+        self.set_label(resource, object, live, (PART_OF, set), attempt)
             .await
-        {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error),
+    }
+
+    /// Sets or removes one label of the very object that was seen, also when others write it meanwhile.
+    pub(crate) async fn set_label(
+        &self,
+        resource: &Resource,
+        object: &ObjectRef,
+        live: &LiveObject,
+        (label, value): (&str, Option<&str>),
+        attempt: &Attempt,
+    ) -> Result<(), Error> {
+        let patch = json!({"metadata": {"uid": live.uid, "labels": {label: value}}});
+        let mut race = Race::new(self, format!("label {object}"));
+        loop {
+            match self
+                .patch(resource, object, PatchKind::Merge, &patch, &*attempt.guard)
+                .await
+            {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_not_found() => return Ok(()),
+                // The server itself tries a few times. Another object of that name is a conflict, too.
+                Err(error @ Error::Conflict { .. }) => match race.look_again(self, resource, object).await? {
+                    None => return Ok(()),
+                    Some(now) if now.uid != live.uid => return Err(error),
+                    Some(_) => {}
+                },
+                Err(error) => return Err(error),
+            }
         }
     }
 }

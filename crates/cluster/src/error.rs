@@ -9,6 +9,7 @@ use evenkeel_core::{ConsentNeeded, Fence, ObjectRef};
 
 use crate::applyset::labels::ON_IMMUTABLE_CHANGE;
 use crate::hooks::HookFailure;
+use crate::race::LostRace;
 use crate::readiness::ObjectState;
 use crate::siblings::SiblingUnknown;
 
@@ -159,6 +160,9 @@ pub enum Error {
         /// The server's message.
         message: String,
     },
+    /// Others wrote the object before each of our tries (409).
+    #[error("{0}")]
+    LostRace(Box<LostRace>),
     /// Other field managers own fields that we would set (409).
     #[error("{doing}: {}", list(conflicts))]
     FieldConflict {
@@ -385,9 +389,10 @@ impl Error {
             }
             Self::Forbidden { .. } => ErrorClass::Forbidden,
             Self::NotFound { .. } | Self::NoKey { .. } => ErrorClass::NotFound,
-            Self::AlreadyExists { .. } | Self::Conflict { .. } | Self::FieldConflict { .. } => {
-                ErrorClass::Conflict
-            }
+            Self::AlreadyExists { .. }
+            | Self::Conflict { .. }
+            | Self::LostRace(_)
+            | Self::FieldConflict { .. } => ErrorClass::Conflict,
             Self::RateLimited { retry_after, .. } => ErrorClass::RateLimited(*retry_after),
             Self::Server { .. }
             | Self::Webhook { .. }

@@ -127,6 +127,8 @@ struct ManagedFields {
     operation: String,
     #[serde(default)]
     subresource: String,
+    /// RFC 3339 in UTC, to the second.
+    time: Option<String>,
     fields_v1: Option<Value>,
 }
 
@@ -202,6 +204,17 @@ impl LiveObject {
             !entry.manager.is_empty() && entry.manager != FIELD_MANAGER && entry.subresource.is_empty()
         });
         others.map(|entry| entry.manager).collect()
+    }
+
+    /// Whoever wrote last of those who are not us, status and scale included, for people.
+    pub(crate) fn last_other_writer(&self) -> Option<String> {
+        let others = self
+            .managers()
+            .into_iter()
+            .filter(|entry| !entry.manager.is_empty() && entry.manager != FIELD_MANAGER);
+        others
+            .max_by(|a, b| a.time.cmp(&b.time))
+            .map(|entry| entry.manager)
     }
 
     fn managers(&self) -> Vec<ManagedFields> {

@@ -11,6 +11,7 @@ use crate::connection::Guard;
 use crate::discovery::Resource;
 use crate::live::LiveObject;
 use crate::objects::{DeletePreconditions, Propagation, Selection, namespaces};
+use crate::race::Race;
 use crate::wait::absence;
 use crate::{Cluster, Error, ErrorClass};
 
@@ -24,8 +25,6 @@ const LOOKED_AT: usize = 20;
 const FAILED_MAX: usize = 2;
 /// Between two such looks.
 const FAILED_PAUSE: Duration = Duration::from_millis(200);
-/// How often a namespace that others write at the same time is looked at again.
-const RACES_MAX: usize = 5;
 /// The most objects that a message names.
 const NAMED_MAX: usize = 3;
 
@@ -142,9 +141,11 @@ impl Cluster {
         deadline: Instant,
         guard: Guard<'_>,
     ) -> Result<Option<String>, Error> {
-        let (mut is_going, mut failed) = (false, 0);
-        for _ in 0..RACES_MAX {
-            let Some(live) = self.get_live(&namespaces(), object).await? else {
+        let mut failed = 0;
+        let mut race = Race::new(self, format!("delete {object}")).by(deadline);
+        let mut seen = self.get_live(&namespaces(), object).await?;
+        loop {
+            let Some(live) = seen else {
                 return Ok(None);
             };
             if live.uid != uid {
@@ -154,7 +155,6 @@ impl Cluster {
                 return Ok(Some(reason.to_owned()));
             }
             if live.is_deleting() {
-                is_going = true;
                 break;
             }
             match self.namespace_content(&object.name).await {
@@ -167,6 +167,7 @@ impl Cluster {
                 Err(Error::Server { .. } | Error::Decode { .. }) if failed < FAILED_MAX => {
                     failed += 1;
                     sleep(FAILED_PAUSE).await;
+                    seen = self.get_live(&namespaces(), object).await?;
                     continue;
                 }
                 Err(error) => return Ok(Some(format!("whether it is empty cannot be told: {error}"))),
@@ -185,17 +186,16 @@ impl Cluster {
                 )
                 .await;
             match deleted {
-                Ok(_) => {
-                    is_going = true;
-                    break;
+                Ok(_) => break,
+                // Written in between, as controllers do: looked at, and into, once more.
+                Err(Error::Conflict { .. }) => {
+                    seen = match race.look_again(self, &namespaces(), object).await {
+                        Err(Error::LostRace(lost)) => return Ok(Some(lost.to_string())),
+                        looked => looked?,
+                    };
                 }
-                // Written in between, as controllers do: looked at once more.
-                Err(Error::Conflict { .. }) => {}
                 Err(error) => return Err(error),
             }
-        }
-        if !is_going {
-            return Ok(Some("others write it all the time".to_owned()));
         }
         absence::of_one(self, &namespaces(), object, deadline).await?;
         Ok(None)

@@ -8,25 +8,13 @@ use futures::stream::StreamExt as _;
 use crate::concurrent::as_they_come;
 use crate::connection::Guard;
 use crate::error::ObjectError;
-use crate::objects::{DeletePreconditions, Propagation};
+use crate::live::LiveObject;
+use crate::objects::Propagation;
 use crate::order::{self, Phase};
 use crate::plan::Removal;
+use crate::race::{self, Deleted, Doomed};
 use crate::session::Session;
 use crate::{Cluster, Error};
-
-/// How often an object that others write at the same time is read again.
-const RACES_MAX: usize = 5;
-
-/// What became of one deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deleted {
-    /// The server will remove it, or has.
-    Asked,
-    /// It was gone already.
-    Gone,
-    /// It is no longer ours; it stays.
-    NotOurs,
-}
 
 impl Session {
     /// Deletes what the plan found no longer rendered, last phase first, without waiting for it to be gone.
@@ -117,38 +105,20 @@ async fn delete_one(
         resource,
         live,
     } = removal;
-    let mut live = live.clone();
+    if live.is_deleting() {
+        return Ok(Deleted::Asked);
+    }
     // What owns pods is gone when its pods are; whoever waits for its absence waits for theirs.
     let propagation = match propagation {
         Propagation::Foreground if !order::owns_pods(&object.group_kind()) => Propagation::Background,
         propagation => propagation,
     };
-    for _ in 0..RACES_MAX {
-        if live.is_deleting() {
-            return Ok(Deleted::Asked);
-        }
-        let preconditions = DeletePreconditions {
-            uid: &live.uid,
-            resource_version: &live.resource_version,
-        };
-        match cluster
-            .delete(resource, object, preconditions, propagation, guard)
-            .await
-        {
-            Ok(true) => return Ok(Deleted::Asked),
-            Ok(false) => return Ok(Deleted::Gone),
-            Err(Error::Conflict { .. }) => match cluster.get_live(resource, object).await? {
-                None => return Ok(Deleted::Gone),
-                Some(now) if now.uid != live.uid || !now.is_part_of(set) || now.stays().is_some() => {
-                    return Ok(Deleted::NotOurs);
-                }
-                Some(now) => live = now,
-            },
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Error::Conflict {
-        doing: format!("delete {object}"),
-        message: "others write it all the time".to_owned(),
-    })
+    let doomed = Doomed {
+        resource,
+        object,
+        uid: &live.uid,
+        resource_version: &live.resource_version,
+    };
+    let still = |now: &LiveObject| now.is_part_of(set) && now.stays().is_none();
+    race::delete(cluster, doomed, propagation, guard, &still).await
 }

@@ -14,7 +14,9 @@ use crate::applyset::labels::{RENDER_OF, SYSTEM_NAMESPACE};
 use crate::applyset::parent::secret_ref;
 use crate::applyset::record::{compress, decompress};
 use crate::guard::Attempt;
-use crate::objects::{DeletePreconditions, Propagation, Selection, secrets};
+use crate::live::LiveObject;
+use crate::objects::{Propagation, Selection, secrets};
+use crate::race::{self, Doomed};
 use crate::target::ComponentTarget;
 
 /// Bytes of one chunk before base64, so that a Secret stays well under 1 MiB.
@@ -263,19 +265,21 @@ impl ComponentTarget {
                 resource_version,
                 ..
             } = &chunk.metadata;
-            let preconditions = DeletePreconditions {
+            let doomed = Doomed {
+                resource: &secrets(),
+                object: &secret_ref(name),
                 uid,
                 resource_version,
             };
-            self.cluster()
-                .delete(
-                    &secrets(),
-                    &secret_ref(name),
-                    preconditions,
-                    Propagation::Background,
-                    &*attempt.guard,
-                )
-                .await?;
+            let still = |now: &LiveObject| now.labels.render_of.as_deref() == Some(self.parent_name());
+            race::delete(
+                self.cluster(),
+                doomed,
+                Propagation::Background,
+                &*attempt.guard,
+                &still,
+            )
+            .await?;
         }
         Ok(())
     }

@@ -25,12 +25,11 @@ use crate::live::LiveObject;
 use crate::objects::namespaces;
 use crate::plan::{ComponentPlan, ReleaseNamespace, namespace_ref};
 use crate::progress::{Event, Observer};
+use crate::race::Race;
 use crate::target::Inputs;
 use crate::wait::absence;
 use crate::{Cluster, Error};
 
-/// How often a lost race for the parent is tried again.
-const TRIES: usize = 4;
 /// How long a namespace or object that is being deleted may take to be gone before its place is used again.
 pub(crate) const REPLACED_WITHIN: Duration = Duration::from_secs(120);
 
@@ -174,7 +173,8 @@ impl Session {
         kinds.extend(self.entries.keys().map(ObjectRef::group_kind));
         let target = self.plan.target.clone();
         let (owner, cluster, guard) = (target.owner(), target.cluster(), &*self.attempt.guard);
-        for _ in 0..TRIES {
+        let mut race = Race::new(cluster, format!("take the fence of component {}", target.name()));
+        loop {
             let outcome = match &self.parent {
                 Some(parent) => {
                     if parent.record.fence > self.attempt.fence {
@@ -214,9 +214,7 @@ impl Session {
                     return Ok(());
                 }
                 Err(Error::Conflict { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }) => {
-                    self.parent = cluster
-                        .parent(target.parent_name(), owner, self.plan.take_over)
-                        .await?;
+                    self.parent = target.parent_again(&mut race, self.plan.take_over).await?;
                     if let Some(parent) = self
                         .parent
                         .as_ref()
@@ -232,10 +230,6 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Conflict {
-            doing: format!("take the fence of component {}", target.name()),
-            message: "others write its parent all the time".to_owned(),
-        })
     }
 
     /// Makes the release namespace when it is missing; waits first when an old one is being deleted.
@@ -389,26 +383,12 @@ impl Session {
         record.contests.clone_from(&self.contests);
         let kinds = record.objects.iter().map(RecordedObject::group_kind).collect();
         let target = &self.plan.target;
-        let updated = target
-            .cluster()
-            .update_parent(parent, target.owner(), &record, &kinds, &*self.attempt.guard)
-            .await;
-        match updated {
-            Ok(parent) => {
-                self.parent = Some(parent);
-                Ok(())
-            }
-            // Nobody but a newer attempt writes it.
-            Err(error @ Error::Conflict { .. }) => match target.record().await? {
-                Some(record) if record.fence > self.attempt.fence => Err(Error::Fenced {
-                    component: target.name().to_string(),
-                    ours: self.attempt.fence,
-                    theirs: record.fence,
-                }),
-                _ => Err(error),
-            },
-            Err(error) => Err(error),
-        }
+        self.parent = Some(
+            target
+                .write_fenced(parent, &record, &kinds, &self.attempt)
+                .await?,
+        );
+        Ok(())
     }
 
     /// Puts our name into a shared parent that was another's, when that was wanted.
@@ -485,10 +465,8 @@ impl Session {
         change(&mut record);
         let target = &self.plan.target;
         let kinds = parent.group_kinds.clone();
-        let guard = &*self.attempt.guard;
         let parent = target
-            .cluster()
-            .update_parent(parent, target.owner(), &record, &kinds, guard)
+            .write_fenced(parent, &record, &kinds, &self.attempt)
             .await?;
         self.parent = Some(parent);
         Ok(())

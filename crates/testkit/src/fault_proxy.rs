@@ -1,5 +1,6 @@
 //! A proxy in front of a real or simulated API server that lets one request go wrong.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
@@ -64,6 +65,16 @@ struct State {
     expire_watches: AtomicBool,
     passed: Mutex<Vec<String>>,
     hidden: Mutex<Option<Hidden>>,
+    rivalry: Mutex<Option<Rivalry>>,
+}
+
+/// Objects that somebody else writes right before each of our writes.
+struct Rivalry {
+    writer: String,
+    paths: Vec<String>,
+    /// How many times each.
+    times: usize,
+    written: BTreeMap<String, usize>,
 }
 
 /// Paths that are answered as if there were nothing.
@@ -74,6 +85,21 @@ struct Hidden {
 }
 
 impl State {
+    /// Whether somebody else writes the object at `path` now, and for which time.
+    fn outruns(&self, path: &str) -> Option<(String, usize)> {
+        let mut rivalry = self.rivalry.lock().unwrap_or_else(PoisonError::into_inner);
+        let rivalry = rivalry.as_mut()?;
+        if !rivalry.paths.iter().any(|known| known == path) {
+            return None;
+        }
+        let written = rivalry.written.entry(path.to_owned()).or_default();
+        if *written >= rivalry.times {
+            return None;
+        }
+        *written += 1;
+        Some((rivalry.writer.clone(), *written))
+    }
+
     fn hides(&self, path: &str) -> bool {
         let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *hidden {
@@ -133,6 +159,7 @@ impl FaultProxy {
             expire_watches: AtomicBool::new(false),
             passed: Mutex::default(),
             hidden: Mutex::new(None),
+            rivalry: Mutex::new(None),
         });
         let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
         Self {
@@ -177,6 +204,27 @@ impl FaultProxy {
             left: times,
         };
         *self.state.hidden.lock().unwrap_or_else(PoisonError::into_inner) = Some(hidden);
+    }
+
+    /// Lets `writer` annotate each of the objects at `paths` right before each of the next `times` writes of it, as a controller
+    /// does that writes it all the time.
+    pub fn outrun(&self, writer: &str, paths: &[String], times: usize) {
+        let rivalry = Rivalry {
+            writer: writer.to_owned(),
+            paths: paths.to_vec(),
+            times,
+            written: BTreeMap::new(),
+        };
+        *self.state.rivalry.lock().unwrap_or_else(PoisonError::into_inner) = Some(rivalry);
+    }
+
+    /// How often somebody else wrote each object right before us.
+    pub fn outran(&self) -> BTreeMap<String, usize> {
+        let rivalry = self.state.rivalry.lock().unwrap_or_else(PoisonError::into_inner);
+        rivalry
+            .as_ref()
+            .map(|rivalry| rivalry.written.clone())
+            .unwrap_or_default()
     }
 
     /// Whether the request that was to go wrong came.
@@ -256,6 +304,16 @@ async fn handle(state: Arc<State>, request: Request<Incoming>) -> Result<Answer,
     }
     let (mut parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
+    if parts.method != http::Method::GET
+        && let Some((writer, time)) = state.outruns(parts.uri.path())
+    {
+        let patch = format!(r#"{{"metadata":{{"annotations":{{"{writer}.example.com/time":"{time}"}}}}}}"#);
+        let rival = Request::patch(format!("{}?fieldManager={writer}", parts.uri.path()))
+            .header(CONTENT_TYPE, "application/merge-patch+json")
+            .body(Body::from(patch.into_bytes()))
+            .map_err(|_| Cut)?;
+        state.upstream.send(rival).await.map_err(|_| Cut)?;
+    }
     for header in [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
         parts.headers.remove(header);
     }

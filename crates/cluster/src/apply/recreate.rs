@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Done, RACES_MAX, apply_body, create};
+use super::{Done, apply_body, create};
 use crate::connection::Guard;
 use crate::fingerprint::Fingerprint;
 use crate::live::LiveObject;
-use crate::objects::{DeletePreconditions, Propagation, Selection};
+use crate::objects::{Propagation, Selection};
 use crate::plan::Step;
+use crate::race::{self, Deleted, Doomed};
 use crate::session::REPLACED_WITHIN;
 use crate::wait::absence;
 use crate::{Cluster, Error};
@@ -88,43 +89,24 @@ async fn delete(
     propagation: Propagation,
     guard: Guard<'_>,
 ) -> Result<bool, Error> {
-    let desired = &step.desired;
-    let mut live = live.clone();
-    for _ in 0..RACES_MAX {
-        let preconditions = DeletePreconditions {
-            uid: &live.uid,
-            resource_version: &live.resource_version,
-        };
-        let deleted = cluster
-            .delete(
-                &desired.resource,
-                &desired.object,
-                preconditions,
-                propagation,
-                guard,
-            )
-            .await;
-        match deleted {
-            Err(error @ Error::Conflict { .. }) => {
-                match cluster.get_live(&desired.resource, &desired.object).await? {
-                    None => return Ok(false),
-                    // Another one, or no longer ours: looked at anew by the next pass.
-                    Some(now) if now.uid != live.uid || now.labels.part_of != live.labels.part_of => {
-                        return Err(error);
-                    }
-                    // Protected since.
-                    Some(now) if now.is_protected() => return Err(error),
-                    Some(now) if now.is_deleting() => return Ok(true),
-                    Some(now) => live = now,
-                }
-            }
-            deleted => return deleted,
-        }
+    let (resource, object) = (&*step.desired.resource, &step.desired.object);
+    let doomed = Doomed {
+        resource,
+        object,
+        uid: &live.uid,
+        resource_version: &live.resource_version,
+    };
+    let part_of = &live.labels.part_of;
+    let still = |now: &LiveObject| now.labels.part_of == *part_of && !now.is_protected();
+    match race::delete(cluster, doomed, propagation, guard, &still).await? {
+        Deleted::Asked => Ok(true),
+        Deleted::Gone => Ok(false),
+        // Another one, no longer ours, or protected since: looked at anew by the next pass.
+        Deleted::NotOurs => Err(Error::Conflict {
+            doing: format!("delete {object} to make it again"),
+            message: "it is not the object any more that was looked at, or is protected since".to_owned(),
+        }),
     }
-    Err(Error::Conflict {
-        doing: format!("delete {} to make it again", desired.object),
-        message: "others write it all the time".to_owned(),
-    })
 }
 
 /// The replicas that an autoscaler has set, which the new object keeps.

@@ -6,15 +6,14 @@ use evenkeel_core::{ComponentName, GroupKind, ObjectRef};
 
 use super::Owner;
 use super::labels::CLUSTER_PARENT;
-use super::parent::Parent;
+use super::parent::{Parent, secret_ref};
 use super::record::{RecordedObject, SharedObject, SharedRecord, Stored as _};
 use crate::connection::Guard;
 use crate::fingerprint::Fingerprint;
 use crate::live::LiveObject;
+use crate::objects::secrets;
+use crate::race::Race;
 use crate::{Cluster, Error};
-
-/// Components of one cluster write this parent at the same time; a writer that loses looks again this often.
-const TRIES: usize = 12;
 
 impl Cluster {
     /// Changes the shared record by compare-and-swap, beginning with `known`. `change` says whether it changed anything.
@@ -26,10 +25,11 @@ impl Cluster {
         guard: Guard<'_>,
         change: impl Fn(&mut SharedRecord) -> bool,
     ) -> Result<Option<Parent<SharedRecord>>, Error> {
-        let mut last = None;
+        // Components of one cluster write this parent at the same time.
+        let mut race = Race::new(self, format!("write {CLUSTER_PARENT}"));
         // Whoever read another's was told to take it over.
         let take_over = known.as_ref().is_some_and(|parent| !parent.record.is_of(owner));
-        for _ in 0..TRIES {
+        loop {
             let mut record = known.as_ref().map_or_else(
                 || SharedRecord::new(owner.fleet(), owner.cluster().as_str()),
                 |parent| parent.record.clone(),
@@ -53,16 +53,14 @@ impl Cluster {
             };
             match outcome {
                 Ok(parent) => return Ok(Some(parent)),
-                Err(
-                    error @ (Error::Conflict { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }),
-                ) => {
-                    last = Some(error);
+                Err(Error::Conflict { .. } | Error::AlreadyExists { .. } | Error::NotFound { .. }) => {
+                    race.look_again(self, &secrets(), &secret_ref(CLUSTER_PARENT))
+                        .await?;
                     known = self.parent(CLUSTER_PARENT, owner, take_over).await?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Err(last.unwrap_or_else(|| Error::Bug("the shared parent was never tried".to_owned())))
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Limits {
     pub read_timeout: Duration,
     /// A whole POST, PUT, PATCH or DELETE. A write begins only while the caller's lease outlasts this.
     pub write_timeout: Duration,
+    /// How long a write is tried that others outrun again and again; see [`LostRace`](crate::LostRace). Each try asks the
+    /// lease anew.
+    pub race_within: Duration,
     /// A watch that says nothing for this long, not even a bookmark, is taken for dead.
     pub watch_idle_timeout: Duration,
     /// Requests in flight at one time; watches do not count.
@@ -40,6 +43,7 @@ impl Default for Limits {
             connect_timeout: Duration::from_secs(5),
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(9),
+            race_within: Duration::from_secs(15),
             watch_idle_timeout: Duration::from_secs(120),
             in_flight: 8,
             apply_concurrency: 4,

@@ -9,12 +9,13 @@ use tokio::time::Instant;
 use super::{Deletion, Going};
 use crate::applyset::Owner;
 use crate::applyset::labels::{CLUSTER_PARENT, SYSTEM_NAMESPACE, applyset_id};
-use crate::applyset::parent::Parent;
+use crate::applyset::parent::{Parent, secret_ref};
 use crate::applyset::record::SharedRecord;
 use crate::guard::Attempt;
-use crate::objects::namespaces;
+use crate::objects::{namespaces, secrets};
 use crate::plan::{Removal, namespace_ref};
 use crate::progress::Event;
+use crate::race::Race;
 use crate::target::ComponentTarget;
 use crate::{Cluster, Error, order};
 
@@ -184,9 +185,19 @@ impl Cluster {
     /// Whatever a request fails with.
     pub async fn leave(&self, owner: &Owner, attempt: &Attempt, timeout: Duration) -> Result<(), Error> {
         let deadline = Instant::now() + timeout;
+        let mut race = Race::new(self, format!("remove {CLUSTER_PARENT}")).by(deadline);
+        while !self.leave_once(owner, attempt, deadline).await? {
+            race.look_again(self, &secrets(), &secret_ref(CLUSTER_PARENT))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// `false` when somebody wrote the shared parent meanwhile: perhaps a component has come.
+    async fn leave_once(&self, owner: &Owner, attempt: &Attempt, deadline: Instant) -> Result<bool, Error> {
         let parents = self.parents(owner, false).await?;
         if !parents.components.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         self.remove_shards(parents.stray, &*attempt.guard).await;
         if let Some(shared) = &parents.shared {
@@ -203,7 +214,10 @@ impl Cluster {
                         .await?;
                 }
             }
-            self.delete_parent(shared, &*attempt.guard).await?;
+            match self.delete_parent(shared, &*attempt.guard).await {
+                Err(Error::Conflict { .. }) => return Ok(false),
+                outcome => outcome?,
+            }
         }
         let system = namespace_ref(SYSTEM_NAMESPACE);
         if let Some(live) = self.get_live(&namespaces(), &system).await?
@@ -212,6 +226,6 @@ impl Cluster {
             self.delete_namespace_if_empty(&system, &live.uid, deadline, &*attempt.guard)
                 .await?;
         }
-        Ok(())
+        Ok(true)
     }
 }

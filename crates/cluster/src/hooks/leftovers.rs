@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_core::{ObjectChange, ObjectRef, PlanAction, SkippedObject};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::run::delete_seen;
@@ -13,7 +12,6 @@ use crate::applyset::hooks::RecordedHook;
 use crate::applyset::labels::HOOK_OF;
 use crate::applyset::parent::Parent;
 use crate::applyset::record::Record;
-use crate::connection::PatchKind;
 use crate::guard::Attempt;
 use crate::plan::Removal;
 use crate::progress::{Event, Observer};
@@ -94,7 +92,7 @@ impl ComponentTarget {
                 resource,
                 live,
             } = removal;
-            delete_seen(self, resource, object, live.clone(), attempt).await?;
+            delete_seen(self, resource, object, live, attempt).await?;
             deletion.changes.push(ObjectChange {
                 object: object.clone(),
                 action: PlanAction::Delete,
@@ -131,16 +129,9 @@ impl ComponentTarget {
             else {
                 continue;
             };
-            let patch = json!({"metadata": {"uid": live.uid, "labels": {HOOK_OF: null}}});
-            match self
-                .cluster()
-                .patch(&resource, &object, PatchKind::Merge, &patch, &*attempt.guard)
-                .await
-            {
-                Ok(_) => {}
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
-            }
+            self.cluster()
+                .set_label(&resource, &object, &live, (HOOK_OF, None), attempt)
+                .await?;
         }
         Ok(())
     }

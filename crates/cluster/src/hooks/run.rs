@@ -15,8 +15,9 @@ use crate::discovery::Resource;
 use crate::error::{ForeignObject, ManifestProblem};
 use crate::guard::Attempt;
 use crate::live::LiveObject;
-use crate::objects::{Applied, DeletePreconditions, Propagation};
+use crate::objects::{Applied, Propagation};
 use crate::progress::{Event, Observer};
+use crate::race::{self, Doomed, Race};
 use crate::readiness::{ObjectState, Readiness};
 use crate::session::apply_body;
 use crate::target::ComponentTarget;
@@ -30,8 +31,6 @@ const SERVED_WITHIN: std::time::Duration = std::time::Duration::from_secs(15);
 const WEBHOOK_WITHIN: std::time::Duration = std::time::Duration::from_secs(20);
 /// Waited between two such tries.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(250);
-/// How often an object that others write at the same time is read again.
-const RACES_MAX: usize = 5;
 
 /// Runs hooks in the name of one attempt, which has its fence at the target already.
 pub(crate) struct Runner<'a> {
@@ -190,7 +189,7 @@ impl Runner<'_> {
     async fn make(
         &mut self,
         placed: &Placed<'_>,
-        over: Option<LiveObject>,
+        mut over: Option<LiveObject>,
         action: PlanAction,
         defines: bool,
     ) -> Result<LiveObject, Error> {
@@ -200,11 +199,29 @@ impl Runner<'_> {
         self.unwritten = true;
         self.write().await?;
         let started = Instant::now();
+        let mut race = Race::new(self.target.cluster(), format!("apply {}", placed.object));
         let applied = loop {
             let error = match self.apply(placed, over.as_ref()).await {
                 Ok(applied) => break applied,
                 Err(error) => error,
             };
+            if let (Error::Conflict { .. }, Some(before)) = (&error, &over) {
+                let now = race
+                    .look_again(self.target.cluster(), &placed.resource, &placed.object)
+                    .await?;
+                match now {
+                    Some(now)
+                        if now.uid == before.uid
+                            && now.labels.hook_of == before.labels.hook_of
+                            && now.labels.part_of == before.labels.part_of =>
+                    {
+                        over = Some(now);
+                        continue;
+                    }
+                    // Another one, or another's: looked at anew by the next pass.
+                    _ => return Err(error),
+                }
+            }
             let patience = match &error {
                 Error::NotFound { .. } if defines => SERVED_WITHIN,
                 Error::Webhook { .. } => WEBHOOK_WITHIN,
@@ -342,7 +359,7 @@ impl Runner<'_> {
     async fn delete(&mut self, placed: &Placed<'_>, live: LiveObject) -> Result<(), Error> {
         let Placed { resource, object, .. } = placed;
         let deadline = Instant::now() + self.run.within;
-        delete_seen(self.target, resource, object, live, self.attempt).await?;
+        delete_seen(self.target, resource, object, &live, self.attempt).await?;
         absence::of_one(self.target.cluster(), resource, object, deadline).await?;
         self.parent.record.hook_is_gone(object, None);
         self.unwritten = true;
@@ -379,36 +396,14 @@ impl Runner<'_> {
         if !self.unwritten {
             return Ok(());
         }
-        let record = self.parent.record.clone();
         let kinds = self.parent.group_kinds.clone();
-        let written = self
+        let record = self.parent.record.clone();
+        self.parent = self
             .target
-            .cluster()
-            .update_parent(
-                &self.parent,
-                self.target.owner(),
-                &record,
-                &kinds,
-                &*self.attempt.guard,
-            )
-            .await;
-        match written {
-            Ok(parent) => {
-                self.parent = parent;
-                self.unwritten = false;
-                Ok(())
-            }
-            // Nobody but a newer attempt writes it.
-            Err(error @ Error::Conflict { .. }) => match self.target.record().await? {
-                Some(record) if record.fence > self.attempt.fence => Err(Error::Fenced {
-                    component: self.target.name().to_string(),
-                    ours: self.attempt.fence,
-                    theirs: record.fence,
-                }),
-                _ => Err(error),
-            },
-            Err(error) => Err(error),
-        }
+            .write_fenced(&self.parent, &record, &kinds, self.attempt)
+            .await?;
+        self.unwritten = false;
+        Ok(())
     }
 
     /// Where a hook goes, with our label.
@@ -494,36 +489,25 @@ pub(super) async fn delete_seen(
     target: &ComponentTarget,
     resource: &Resource,
     object: &ObjectRef,
-    mut live: LiveObject,
+    live: &LiveObject,
     attempt: &Attempt,
 ) -> Result<(), Error> {
+    if live.is_deleting() {
+        return Ok(());
+    }
     let propagation = if order::owns_pods(&object.group_kind()) {
         Propagation::Foreground
     } else {
         Propagation::Background
     };
-    for _ in 0..RACES_MAX {
-        if live.is_deleting() {
-            return Ok(());
-        }
-        let preconditions = DeletePreconditions {
-            uid: &live.uid,
-            resource_version: &live.resource_version,
-        };
-        match target
-            .cluster()
-            .delete(resource, object, preconditions, propagation, &*attempt.guard)
-            .await
-        {
-            Err(Error::Conflict { .. }) => match target.cluster().get_live(resource, object).await? {
-                Some(now) if now.uid == live.uid && !now.is_kept() => live = now,
-                _ => return Ok(()),
-            },
-            outcome => return outcome.map(drop),
-        }
-    }
-    Err(Error::Conflict {
-        doing: format!("delete {object}"),
-        message: "others write it all the time".to_owned(),
-    })
+    let doomed = Doomed {
+        resource,
+        object,
+        uid: &live.uid,
+        resource_version: &live.resource_version,
+    };
+    let still = |now: &LiveObject| !now.is_kept();
+    race::delete(target.cluster(), doomed, propagation, &*attempt.guard, &still)
+        .await
+        .map(drop)
 }

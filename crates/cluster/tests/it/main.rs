@@ -112,6 +112,7 @@ scenarios! {
     inventory { a_large_record_is_kept_in_parts, twenty_thousand_objects_are_remembered }
     contested {
         a_contested_field_is_not_fought_for, what_admission_changes_is_no_drift, what_controllers_fill_in_stays,
+        who_writes_all_the_time_stops_nobody, who_never_lets_us_write_is_named,
     }
     reported {
         an_entry_of_somebody_else_is_named, repeated_entries_become_one, taking_over_touches_no_selector,

@@ -1,8 +1,9 @@
 //! Who else writes to our objects all the time, and what of that is drift: cases DRF-02 and DRF-06.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, ConnectOptions, Verdict};
+use evenkeel_cluster::{Cluster, ConnectOptions, Error, Limits, Verdict};
 use evenkeel_core::{Clock, ManualClock, Sensitive};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -186,4 +187,103 @@ pub(crate) async fn what_controllers_fill_in_stays(env: &Env) {
         env.must(&component.path("services", "web")).await["spec"]["clusterIP"],
         address
     );
+}
+
+/// More often than anybody would count tries.
+const OUTRUN: usize = 12;
+
+/// Somebody writes right before us, again and again: an object that is applied, one whose field is taken back, one that is
+/// pruned, and what we remember of the component. All of it is done in the end, at once and not by a later pass.
+pub(crate) async fn who_writes_all_the_time_stops_nobody(env: &Env) {
+    let limits = Limits {
+        // However slow the machine is: what is tested is that it goes on, not how long it takes.
+        race_within: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let (behind, proxy) = env.behind(limits).await;
+    let component = Component::new(&behind);
+    let first = [
+        deployment("web", 1),
+        config_map("taken", "k", "1"),
+        config_map("pruned", "k", "1"),
+    ];
+    component.run(&first).await.unwrap();
+    env.change(
+        &component.path("configmaps", "taken"),
+        &json!({"data": {"k": "theirs"}}),
+    )
+    .await;
+    let paths = [
+        component.path("deployments", "web"),
+        component.path("configmaps", "taken"),
+        component.path("configmaps", "pruned"),
+        component.parent_path(),
+    ];
+    proxy.outrun("busybody", &paths, OUTRUN);
+    let mut web = deployment("web", 1);
+    web.object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.example/main:2");
+    let second = [web.clone(), config_map("taken", "k", "2")];
+    let mut done = component.run(&second).await.unwrap().done();
+    done.sort();
+    assert_eq!(
+        done,
+        [
+            "delete ConfigMap/pruned",
+            "update ConfigMap/taken",
+            "update Deployment/web"
+        ]
+    );
+    let outran = proxy.outran();
+    for path in &paths {
+        assert_eq!(outran.get(path), Some(&OUTRUN), "{path}");
+    }
+    assert_eq!(env.must(&paths[1]).await["data"]["k"], "2");
+    assert_eq!(
+        env.must(&paths[0]).await["spec"]["template"]["spec"]["containers"][0]["image"],
+        "registry.example/main:2"
+    );
+    env.until_gone(&paths[2]).await;
+    // So is a deletion, with the namespace and the parent.
+    let paths = [
+        component.path("deployments", "web"),
+        component.path("configmaps", "taken"),
+        component.parent_path(),
+        component.namespace_path(),
+    ];
+    proxy.outrun("busybody", &paths, OUTRUN);
+    let deletion = component.delete().await.unwrap();
+    assert!(deletion.complete && deletion.kept.is_empty(), "{deletion:?}");
+    let outran = proxy.outran();
+    for path in &paths {
+        assert_eq!(outran.get(path), Some(&OUTRUN), "{path}");
+    }
+    for path in &paths {
+        env.until_gone(path).await;
+    }
+}
+
+/// Who is before us each time until the bound is named, with how often.
+pub(crate) async fn who_never_lets_us_write_is_named(env: &Env) {
+    let limits = Limits {
+        race_within: Duration::from_secs(2),
+        ..Limits::default()
+    };
+    let (behind, proxy) = env.behind(limits).await;
+    let component = Component::new(&behind);
+    component.run(&[config_map("a", "k", "1")]).await.unwrap();
+    let path = component.path("configmaps", "a");
+    proxy.outrun("busybody", std::slice::from_ref(&path), usize::MAX);
+    let error = component.run(&[config_map("a", "k", "2")]).await.unwrap_err();
+    let tries = proxy.outran()[&path];
+    assert!(tries >= 2, "{tries}");
+    let told = error.to_string();
+    assert!(
+        told.contains(&format!("{tries} times within")) && told.contains(&format!("busybody ({tries})")),
+        "{tries}: {told}"
+    );
+    let Error::Objects(failed) = &error else {
+        panic!("{error:?}")
+    };
+    assert!(matches!(failed[0].error, Error::LostRace(_)), "{error:?}");
+    assert_eq!(env.must(&path).await["data"]["k"], "1");
 }
