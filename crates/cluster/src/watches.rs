@@ -80,6 +80,8 @@ pub struct Alarm {
     pub count: usize,
     /// Whether the readiness of an object is not what it was: some are no longer ready, or are again.
     pub readiness: bool,
+    /// The number of the check that all this departs from.
+    pub check: u64,
 }
 
 impl Alarm {
@@ -99,8 +101,10 @@ struct Shared {
     state: Mutex<State>,
     /// Something is to be told.
     alarm: Notify,
-    /// There is another baseline.
+    /// There is another baseline, for whoever follows.
     renewed: Notify,
+    /// The same, for whoever waits for a check.
+    checked: Notify,
     /// The readiness of some object is in doubt.
     doubts: Notify,
     /// One watch is opened at a time, so that all find the connection that the first one made.
@@ -128,6 +132,7 @@ impl Cluster {
                 state: Mutex::new(State::new(baseline)),
                 alarm: Notify::new(),
                 renewed: Notify::new(),
+                checked: Notify::new(),
                 doubts: Notify::new(),
                 opening: Semaphore::new(1),
                 _held: self.hold_open(),
@@ -156,6 +161,7 @@ impl DriftWatch {
         self.shared.cluster.trust();
         self.state().renew(baseline);
         self.shared.renewed.notify_one();
+        self.shared.checked.notify_waiters();
         // What was seen after that check is still to be told.
         self.shared.alarm.notify_one();
     }
@@ -210,6 +216,19 @@ impl DriftWatch {
                 },
                 None => notified.await,
             }
+        }
+    }
+
+    /// Waits for a check after the one with this number: the next [`DriftWatch::renew`], or one that came already. What
+    /// departs from it is told as if nothing had been told before.
+    pub async fn checked_after(&self, check: u64) {
+        loop {
+            let mut checked = std::pin::pin!(self.shared.checked.notified());
+            checked.as_mut().enable();
+            if self.state().check != check {
+                return;
+            }
+            checked.await;
         }
     }
 

@@ -39,6 +39,9 @@ pub struct Settings {
     pub full_check_every: u32,
     /// How one cluster is watched.
     pub watch_options: WatchOptions,
+    /// How long what the watches of a cluster see is put down to the reconciliation that runs, unless the look after that
+    /// shows otherwise sooner.
+    pub drift_patience: Duration,
     /// How many clusters are looked at, at the same time.
     pub parallel_checks: usize,
     /// How long one look may take.
@@ -98,6 +101,7 @@ impl Default for Settings {
             watches: 20_000,
             full_check_every: 12,
             watch_options: WatchOptions::default(),
+            drift_patience: Duration::from_secs(2),
             parallel_checks: 32,
             check_timeout: Duration::from_secs(60),
             slots: 16,
@@ -152,6 +156,7 @@ impl Settings {
             ("ready-timeout", self.ready_timeout),
             ("deadline", self.deadline),
             ("consent-within", self.consent_within),
+            ("drift-patience", self.drift_patience),
             ("supersede-patience", self.supersede_patience),
         ] {
             if value.is_zero() {

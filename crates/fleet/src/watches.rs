@@ -44,6 +44,7 @@ pub(crate) struct Watches {
     clock: Arc<dyn Clock>,
     tasks: Tasks,
     options: WatchOptions,
+    patience: Duration,
     clusters_max: usize,
     watches_max: usize,
     full_check_every: u32,
@@ -106,6 +107,7 @@ impl Watches {
             clock,
             tasks,
             options: settings.watch_options,
+            patience: settings.drift_patience,
             clusters_max: settings.watched_clusters,
             watches_max: settings.watches,
             full_check_every: settings.full_check_every,
@@ -238,6 +240,7 @@ impl Watches {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
             id,
+            patience: self.patience,
         };
         let task = async move |_| {
             tracing::debug!("live watches begin");

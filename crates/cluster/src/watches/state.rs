@@ -44,6 +44,8 @@ pub(super) struct State {
     /// Whether something became ready again that had not been.
     recovered: bool,
     next_id: u32,
+    /// Numbers the checks that were taken for what is right.
+    pub(super) check: u64,
 }
 
 /// Why something is not as it was found.
@@ -90,6 +92,7 @@ impl State {
             fought: HashMap::new(),
             recovered: false,
             next_id,
+            check: 0,
         }
     }
 
@@ -142,6 +145,7 @@ impl State {
             .retain(|key, departed| is_newer(key, departed.version));
         self.doubts.retain(|key, doubt| is_newer(key, doubt.version));
         self.recovered = false;
+        self.check = self.check.wrapping_add(1);
         self.untell();
     }
 
@@ -469,6 +473,7 @@ impl State {
             departures: Vec::new(),
             count: 0,
             readiness: std::mem::take(&mut self.recovered),
+            check: self.check,
         };
         let mut any = alarm.readiness;
         let mut next: Option<Instant> = None;

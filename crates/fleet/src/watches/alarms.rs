@@ -6,12 +6,10 @@ use std::time::Duration;
 use evenkeel_cluster::{Alarm, DriftWatch};
 use evenkeel_core::{Clock, ClusterId, ClusterState, DueReason};
 use evenkeel_inventory::{self as inventory, Store};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// Between two alarms of one cluster: what departs meanwhile is told together.
 const ALARM_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a cluster with a live reconciliation is left alone: most of what is seen then is its own work.
-const RUN_PATIENCE: Duration = Duration::from_secs(2);
 /// Before an alarm is told once more that the inventory could not be told.
 const TROUBLE_PAUSE: Duration = Duration::from_secs(2);
 
@@ -20,6 +18,9 @@ pub(super) struct Raising {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) id: ClusterId,
+    /// How long a cluster with a live reconciliation is left alone, unless it is looked at sooner: most of what is seen
+    /// then is its own work.
+    pub(super) patience: Duration,
 }
 
 /// What an alarm led to.
@@ -28,6 +29,8 @@ enum Raised {
     Due,
     /// Nothing is done about it.
     Left,
+    /// The cluster was looked at meanwhile: whatever departs from that is told anew.
+    Looked,
     /// There is no such cluster any more.
     Gone,
 }
@@ -39,6 +42,7 @@ impl Raising {
             let alarm = watch.alarmed().await;
             match self.alarm(watch, &alarm).await {
                 Ok(Raised::Due | Raised::Left) => sleep(ALARM_INTERVAL).await,
+                Ok(Raised::Looked) => {}
                 Ok(Raised::Gone) => return Ok(()),
                 Err(error) => {
                     tracing::warn!(%error, "drift was seen and cannot be noted yet");
@@ -62,7 +66,13 @@ impl Raising {
             return Ok(Raised::Left);
         }
         if self.store.running_reconciliation(&self.id).await?.is_some() {
-            sleep(RUN_PATIENCE).await;
+            // The look after the run, if it finds all well, is where watching goes on from.
+            if timeout(self.patience, watch.checked_after(alarm.check))
+                .await
+                .is_ok()
+            {
+                return Ok(Raised::Looked);
+            }
             if watch.is_calm() {
                 return Ok(Raised::Left);
             }
