@@ -172,7 +172,8 @@ impl ComponentPlan {
 impl ComponentTarget {
     /// Compares `desired` with the cluster and decides what to do, without writing.
     ///
-    /// Costs one LIST of parents and one metadata LIST per kind of the set; objects that seem to differ are read.
+    /// Costs one LIST of parents, unless an overview has them, and one metadata LIST per kind of the set; objects that seem to
+    /// differ are read.
     ///
     /// # Errors
     /// [`Error::Foreign`] with every object that exists and is not ours, unless told to adopt;
@@ -180,8 +181,18 @@ impl ComponentTarget {
     /// [`Error::RenderedTwice`] with every object that a sibling renders, too;
     /// [`Error::OtherOwner`] when the parent is another's, unless told to take over; whatever a request fails with.
     pub async fn plan(&self, mut desired: Desired, options: &PlanOptions) -> Result<ComponentPlan, Error> {
-        let mut parents = self.cluster().parents(self.owner(), options.take_over).await?;
-        let parent = parents.components.remove(self.parent_name()).transpose()?;
+        let parents = self.parents(options.take_over).await?;
+        let parent = match parents.components.get(self.parent_name()) {
+            None => None,
+            Some(Ok(parent)) => Some(parent.clone()),
+            // Read by itself, it says what is wrong with it.
+            Some(Err(_)) => {
+                let parent =
+                    self.cluster()
+                        .parent::<Record>(self.parent_name(), self.owner(), options.take_over);
+                parent.await?
+            }
+        };
         self.check_name(parent.as_ref())?;
         let kinds = self.kinds_to_list(parent.as_ref(), &desired).await?;
         let mut live = self.list_members(&kinds).await?;
@@ -284,7 +295,7 @@ impl ComponentTarget {
             consent: None,
             release_namespace: release,
             parent,
-            shared: parents.shared,
+            shared: parents.shared.clone(),
             take_over: options.take_over,
             adopts,
             readiness: options.readiness.clone(),

@@ -49,6 +49,8 @@ pub struct Session {
     pub(crate) defined: bool,
     /// What decided the revision, for the record.
     source: Option<Digest>,
+    /// Whether its render is kept, for the record.
+    keeps_render: Option<bool>,
     changes: Vec<ObjectChange>,
     /// Objects of which fields were corrected, and how often.
     contests: BTreeMap<String, Contest>,
@@ -101,6 +103,7 @@ impl ComponentPlan {
             wants: BTreeMap::new(),
             defined: false,
             source: None,
+            keeps_render: None,
             changes: Vec::new(),
             contests,
             plan: self,
@@ -379,6 +382,7 @@ impl Session {
         record.unfinished = false;
         record.objects = objects;
         record.source = self.source.or(record.source);
+        record.keeps_render = self.keeps_render;
         record.forget_gone_hooks();
         record.contests.clone_from(&self.contests);
         let kinds = record.objects.iter().map(RecordedObject::group_kind).collect();
@@ -426,9 +430,11 @@ impl Session {
         .await
     }
 
-    /// Notes what decided the revision that is applied: another one is another revision.
-    pub fn made_from(&mut self, source: Digest) {
+    /// Notes what decided the revision that is applied: another one is another revision. And whether its render is kept at
+    /// the target.
+    pub fn made_from(&mut self, source: Digest, keeps_render: bool) {
         self.source = Some(source);
+        self.keeps_render = Some(keeps_render);
     }
 
     /// Runs the hooks of `event` that have not run for this occasion yet, one after the other.

@@ -1,14 +1,14 @@
 //! One component of one target cluster: where all its operations begin.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use evenkeel_core::{ComponentName, ComponentRevision, Digest};
 
 use crate::applyset::labels::{applyset_id, parent_name};
+use crate::applyset::parent::Parents;
 use crate::applyset::{Owner, Record};
 use crate::siblings::{Known, Siblings};
-use crate::{Cluster, Error};
+use crate::{Cluster, Error, Overview, overview};
 
 /// A handle on one component of one cluster. Cheap to clone; holds no state of the target.
 #[derive(Clone, Debug)]
@@ -19,6 +19,7 @@ pub struct ComponentTarget {
     parent: String,
     set: String,
     siblings: Known,
+    overview: overview::Known,
 }
 
 /// What decided the objects of a component, so that a check can tell whether they were applied.
@@ -31,16 +32,6 @@ pub struct Inputs {
 }
 
 impl Cluster {
-    /// What the target remembers of each component of `owner`, in one LIST. One that cannot be read is left out.
-    ///
-    /// # Errors
-    /// [`Error::OtherOwner`] when the shared parent is another fleet's or cluster's; whatever the request fails with.
-    pub async fn records(&self, owner: &Owner) -> Result<BTreeMap<ComponentName, Record>, Error> {
-        let parents = self.parents(owner, false).await?.components;
-        let records = parents.into_values().flatten().map(|parent| parent.record);
-        Ok(records.map(|record| (record.component.clone(), record)).collect())
-    }
-
     /// The component `name`, kept in the name of `owner`.
     pub fn component(&self, owner: &Owner, name: &ComponentName) -> ComponentTarget {
         let parent = parent_name(name);
@@ -52,6 +43,7 @@ impl Cluster {
             parent,
             set,
             siblings: None,
+            overview: None,
         }
     }
 }
@@ -61,6 +53,13 @@ impl ComponentTarget {
     #[must_use]
     pub fn with_siblings(mut self, siblings: Arc<dyn Siblings>) -> Self {
         self.siblings = Some(siblings);
+        self
+    }
+
+    /// The same component, which need not read for itself what an overview of this cluster has read.
+    #[must_use]
+    pub fn within(mut self, overview: &Overview) -> Self {
+        self.overview = Some(overview.clone());
         self
     }
 
@@ -106,9 +105,25 @@ impl ComponentTarget {
     /// # Errors
     /// As [`ComponentTarget::record`].
     pub async fn record_of(&self, take_over: bool) -> Result<Option<Record>, Error> {
+        if let Some(overview) = self.overview(take_over) {
+            return overview.record(&self.parent).await;
+        }
         let parent = self
             .cluster
             .parent::<Record>(&self.parent, &self.owner, take_over);
         Ok(parent.await?.map(|parent| parent.record))
+    }
+
+    /// Every parent in the cluster.
+    pub(crate) async fn parents(&self, take_over: bool) -> Result<Arc<Parents>, Error> {
+        match self.overview(take_over) {
+            Some(overview) => overview.parents().await,
+            None => Ok(Arc::new(self.cluster.parents(&self.owner, take_over).await?)),
+        }
+    }
+
+    fn overview(&self, take_over: bool) -> Option<&Overview> {
+        let overview = self.overview.as_ref();
+        overview.filter(|overview| overview.is_of(&self.cluster, &self.owner, take_over))
     }
 }

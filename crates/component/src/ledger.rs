@@ -104,7 +104,8 @@ impl Ledger for TargetLedger {
         let same = record.is_some_and(|record| {
             record.inputs == Some(inputs.all) || record.source == Some(inputs.revision)
         });
-        if same || self.is_kept_for(recorded, inputs).await? {
+        let may_be_kept = record.is_some_and(|record| !record.keeps_no_render(recorded));
+        if same || may_be_kept && self.is_kept_for(recorded, inputs).await? {
             Ok(recorded)
         } else {
             Ok(recorded.next())

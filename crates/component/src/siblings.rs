@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use evenkeel_cluster::{Cluster, ComponentTarget, Owner, Placement, Record, Siblings, Unknown, Wanted};
+use evenkeel_cluster::{
+    Cluster, ComponentTarget, Overview, Owner, Placement, Record, Siblings, Unknown, Wanted,
+};
 use evenkeel_core::{
     ComponentName, ComponentRevision, ComponentSpec, Namespace, ObjectRef, SourceFormat, SourceRef,
 };
@@ -89,16 +91,27 @@ pub struct RenderedSiblings {
     cluster: Cluster,
     owner: Owner,
     set: Arc<SiblingSet>,
+    overview: Overview,
 }
 
 impl RenderedSiblings {
     /// The siblings of `set` at `cluster`, kept in the name of `owner`.
     pub fn new(reconciler: Reconciler, cluster: Cluster, owner: Owner, set: Arc<SiblingSet>) -> Self {
         Self {
+            overview: cluster.overview(&owner, false),
             reconciler,
             cluster,
             owner,
             set,
+        }
+    }
+
+    /// The same, which need not read for itself what `overview` of the same cluster has read.
+    #[must_use]
+    pub fn within(self, overview: &Overview) -> Self {
+        Self {
+            overview: overview.clone(),
+            ..self
         }
     }
 
@@ -114,7 +127,7 @@ impl RenderedSiblings {
         let records = if others.iter().all(|(_, rendered)| rendered.initialized()) {
             Ok(BTreeMap::new())
         } else {
-            self.cluster.records(&self.owner).await
+            self.overview.records().await
         };
         let records = match records {
             Ok(records) => records,

@@ -11,7 +11,7 @@ mod report;
 use std::sync::Arc;
 
 use anyhow::Context;
-use evenkeel_cluster::{Cluster, Owner};
+use evenkeel_cluster::{Cluster, Overview, Owner};
 use evenkeel_component::{Kustomize, Reconciler, SiblingSet};
 use evenkeel_core::{ClusterSpec, ComponentGraph};
 use evenkeel_source::{DirectoryPolicy, Sources};
@@ -58,8 +58,8 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
         arguments.hooks(),
     )?;
     let graph = graph(&arguments, &inputs)?;
-    let cluster = tokio::select! {
-        cluster = connect(&arguments) => cluster?,
+    let (cluster, overview) = tokio::select! {
+        connected = connect(&arguments, &owner) => connected?,
         () = tasks.cancelled() => anyhow::bail!("interrupted: nothing was done"),
     };
     let sources = Sources::new(
@@ -79,6 +79,7 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
         reconciler,
         cluster,
         owner,
+        overview,
         intent: intent(&arguments),
         agreement,
         siblings: siblings(&arguments, &inputs),
@@ -136,15 +137,19 @@ fn graph(arguments: &Arguments, inputs: &[Inputs]) -> anyhow::Result<ComponentGr
     Ok(if arguments.delete { graph.reversed() } else { graph })
 }
 
-/// A client, after the first contact: what keeps every component from being looked at is said once.
-async fn connect(arguments: &Arguments) -> anyhow::Result<Cluster> {
+/// A client, after the first contact: what keeps every component from being looked at is said once. What every component
+/// needs is asked for at the same time.
+async fn connect(arguments: &Arguments, owner: &Owner) -> anyhow::Result<(Cluster, Overview)> {
     let overrides = kubeconfig::Overrides {
         context: arguments.context.clone(),
         ..Default::default()
     };
     let own = kubeconfig::read(arguments.kubeconfig.as_deref(), &overrides, arguments.allow_exec)?;
     let cluster = own.connect().await?;
-    tokio::try_join!(cluster.kubernetes_version(), cluster.discovery())
-        .with_context(|| format!("the cluster of {} cannot be used", own.name))?;
-    Ok(cluster)
+    let overview = cluster.overview(owner, arguments.adopt && !arguments.delete);
+    let found = async { tokio::try_join!(cluster.kubernetes_version(), cluster.discovery()) };
+    // What is wrong with the parents is said of each component that it concerns: those ask again.
+    let (found, _) = tokio::join!(found, overview.read());
+    found.with_context(|| format!("the cluster of {} cannot be used", own.name))?;
+    Ok((cluster, overview))
 }

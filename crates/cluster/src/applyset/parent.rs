@@ -303,6 +303,7 @@ impl Cluster {
         group_kinds: &BTreeSet<GroupKind>,
         guard: Guard<'_>,
     ) -> Result<Parent<R>, Error> {
+        let _writing = self.parent_writes().begin();
         let draft = Parent {
             name: name.to_owned(),
             uid: String::new(),
@@ -355,6 +356,7 @@ impl Cluster {
         group_kinds: &BTreeSet<GroupKind>,
         guard: Guard<'_>,
     ) -> Result<Parent<R>, Error> {
+        let _writing = self.parent_writes().begin();
         let packed = shards::split(record, &parent.name, self.limits().record_max)?;
         let (mut shards, left) = self.write_shards(parent, owner, &packed, guard).await?;
         let secret = parent.secret(owner, record, &packed, group_kinds)?;
@@ -372,6 +374,7 @@ impl Cluster {
         parent: &Parent<R>,
         guard: Guard<'_>,
     ) -> Result<(), Error> {
+        let _writing = self.parent_writes().begin();
         self.remove_shards(parent.shards.clone(), guard).await;
         let preconditions = DeletePreconditions {
             uid: &parent.uid,

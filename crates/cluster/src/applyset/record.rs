@@ -58,6 +58,10 @@ pub struct Record {
     /// A digest of what decided the revision last applied to the end, so that a ledger without memory knows it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Digest>,
+    /// Whether the render of that revision is kept beside the parent, because it cannot be made again; none where whoever wrote
+    /// the record did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_render: Option<bool>,
     /// Whether its life here began with the objects of somebody else: then there was nothing to install.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken_over: bool,
@@ -141,11 +145,18 @@ impl Record {
             unfinished: false,
             objects: Vec::new(),
             source: None,
+            keeps_render: None,
             taken_over: false,
             hooks: Vec::new(),
             delete_hooks: None,
             contests: BTreeMap::new(),
         }
+    }
+
+    /// Whether it says that no render of `revision` is kept, so that nobody need look for one.
+    pub fn keeps_no_render(&self, revision: ComponentRevision) -> bool {
+        // An attempt that did not reach its end may have kept one since.
+        !self.unfinished && self.revision == Some(revision) && self.keeps_render == Some(false)
     }
 
     /// How often fields of an object were corrected in vain.

@@ -29,6 +29,7 @@ use crate::discovery::DiscoveryCache;
 use crate::error::Stop;
 use crate::identity::ClusterUid;
 use crate::memory::Memory;
+use crate::overview::ParentWrites;
 use crate::{Error, WriteGuard};
 
 pub(crate) use held::HeldOpen;
@@ -72,6 +73,7 @@ struct Inner {
     memory: Memory,
     /// Whether what was read of it long ago still holds, because live watches vouch for it.
     trusted: AtomicBool,
+    parent_writes: ParentWrites,
 }
 
 /// The way to the cluster, with the credentials of the day.
@@ -174,6 +176,7 @@ impl Cluster {
                 uid: tokio::sync::OnceCell::new(),
                 memory: Memory::default(),
                 trusted: AtomicBool::new(false),
+                parent_writes: ParentWrites::default(),
             }),
         })
     }
@@ -271,6 +274,10 @@ impl Cluster {
                 false
             }
         }
+    }
+
+    pub(crate) fn parent_writes(&self) -> &ParentWrites {
+        &self.inner.parent_writes
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

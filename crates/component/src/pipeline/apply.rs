@@ -172,7 +172,7 @@ pub(crate) fn record() -> ClosureStep<Operation> {
             let operation = cx.state();
             operation.attach(cx.progress());
             let mut session = session.lock().await;
-            session.made_from(rendered.considered.revision);
+            session.made_from(rendered.considered.revision, rendered.kept.is_some());
             let recorded = session.record(&rendered.inputs()).await;
             recorded.map_err(|error| operation.failed(error))?;
             Ok(Outcome::done())

@@ -219,6 +219,13 @@ async fn kept_render(
     let in_ledger = operation.task.ledger.render(revision).await?;
     let kept = match in_ledger {
         Some(kept) => Some(kept),
+        None if operation
+            .record
+            .as_ref()
+            .is_some_and(|record| record.keeps_no_render(revision)) =>
+        {
+            None
+        }
         None => operation
             .task
             .target

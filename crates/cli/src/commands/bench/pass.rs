@@ -80,10 +80,12 @@ impl<'a> Bench<'a> {
             Arc::new(SystemClock),
             tasks.clone(),
         );
+        let owner = Owner::new("bench", ClusterName::new("bench")?)?;
         let runner = Runner {
             reconciler: Reconciler::new(Arc::new(sources), tasks.clone(), Arc::new(SystemClock))?,
+            overview: cluster.overview(&owner, false),
             cluster,
-            owner: Owner::new("bench", ClusterName::new("bench")?)?,
+            owner,
             agreement: Agreement::Nothing,
             siblings: None,
             intent: Intent::Apply {
@@ -186,6 +188,7 @@ impl<'a> Bench<'a> {
 
     /// One operation, which must succeed, and what the server was asked for it.
     async fn operation(&self) -> anyhow::Result<(ComponentReport, Counted)> {
+        self.runner.overview.forget();
         let mark = self.server.mark()?;
         let report = Box::pin(self.runner.run(&self.inputs, Arc::new(Unobserved), |_| {})).await;
         if !report.is_success() {

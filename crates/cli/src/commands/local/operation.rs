@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Error, ErrorClass, Owner, Stop};
+use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Error, ErrorClass, Overview, Owner, Stop};
 use evenkeel_component::{
     Agreement, End, Outcome, Reconciler, RenderedSiblings, RunOptions, SiblingSet, TargetLedger, Task, Work,
 };
@@ -41,6 +41,8 @@ pub(crate) struct Runner {
     pub(crate) reconciler: Reconciler,
     pub(crate) cluster: Cluster,
     pub(crate) owner: Owner,
+    /// What all components know of the cluster, so that it is read once.
+    pub(crate) overview: Overview,
     pub(crate) intent: Intent,
     pub(crate) mode: Mode,
     /// What the user has agreed to delete.
@@ -88,6 +90,7 @@ impl Runner {
             };
             let Some((reason, pause)) = again else { break };
             retrying(&reason);
+            self.overview.forget();
             failed_before += 1;
             tokio::select! {
                 () = time::sleep(pause) => {}
@@ -103,14 +106,18 @@ impl Runner {
 
     fn target(&self, inputs: &Inputs) -> ComponentTarget {
         let target = self.cluster.component(&self.owner, &inputs.name);
+        let target = target.within(&self.overview);
         match &self.siblings {
             None => target,
-            Some(set) => target.with_siblings(Arc::new(RenderedSiblings::new(
-                self.reconciler.clone(),
-                self.cluster.clone(),
-                self.owner.clone(),
-                Arc::clone(set),
-            ))),
+            Some(set) => {
+                let siblings = RenderedSiblings::new(
+                    self.reconciler.clone(),
+                    self.cluster.clone(),
+                    self.owner.clone(),
+                    Arc::clone(set),
+                );
+                target.with_siblings(Arc::new(siblings.within(&self.overview)))
+            }
         }
     }
 
