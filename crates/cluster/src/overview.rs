@@ -22,7 +22,7 @@ use crate::applyset::{Owner, Record};
 use crate::{Cluster, Error};
 
 /// What was read longer ago than this is read again, though nobody here has written since.
-const HOLDS_FOR: Duration = Duration::from_secs(15);
+const HOLDS_FOR: Duration = Duration::from_secs(30);
 
 /// The parents of one cluster, read when somebody asks for them. Cheap to clone; all clones are one.
 #[derive(Clone)]

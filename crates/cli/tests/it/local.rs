@@ -95,6 +95,11 @@ fn lives(env: &Env) {
     let again = with(&["--set", "web.replicas=2"]).exits(0);
     assert_eq!(again.row("web")[..7], ["web", "ready", "1", "0", "0", "3", "0"]);
     assert_eq!(target.writes(&mark), [""; 0]);
+    assert_eq!(
+        target.secrets_read(&mark),
+        ["1 list"],
+        "one look serves all components, and no render is looked for"
+    );
     let planned = with(&["--set", "web.replicas=2", "--plan"]).exits(0);
     assert!(
         planned.stdout.contains("web in namespace apps: 3 none"),

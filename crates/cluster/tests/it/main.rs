@@ -109,7 +109,9 @@ scenarios! {
         a_prune_survives_a_fault_at_any_call, a_deletion_survives_a_fault_at_any_call,
         a_record_in_parts_survives_a_fault_at_any_call,
     }
-    inventory { a_large_record_is_kept_in_parts, twenty_thousand_objects_are_remembered }
+    inventory {
+        a_large_record_is_kept_in_parts, twenty_thousand_objects_are_remembered, one_look_serves_every_component,
+    }
     contested {
         a_contested_field_is_not_fought_for, what_admission_changes_is_no_drift, what_controllers_fill_in_stays,
         who_writes_all_the_time_stops_nobody, who_never_lets_us_write_is_named,

@@ -141,6 +141,24 @@ impl Target {
         }
     }
 
+    /// What the command asked of Secrets since `mark`, one line each.
+    pub(crate) fn secrets_read(&self, mark: &Mark) -> Vec<String> {
+        match self {
+            Self::Simulated(cluster) => {
+                let counts = cluster.counters();
+                let of_secrets = counts.iter().filter(|(_, resource, _)| *resource == "secrets");
+                of_secrets
+                    .map(|(verb, _, count)| format!("{count} {verb}"))
+                    .collect()
+            }
+            Self::Real(cluster) => {
+                let requests = cluster.requests_of("evenkeel/", mark.0.unwrap());
+                let of_secrets = requests.iter().filter(|request| request.uri.contains("/secrets"));
+                of_secrets.map(|request| format!("1 {}", request.verb)).collect()
+            }
+        }
+    }
+
     /// An object; none when it does not exist.
     pub(crate) fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
         match self {

@@ -1,12 +1,13 @@
 //! What the cluster itself remembers of a component: compact, in parts when it is large, and enough to go on from when
 //! everything else is lost.
 
-use evenkeel_cluster::{Difference, Limits, ManifestObject, Verb, Verdict};
+use evenkeel_cluster::{Difference, Error, Limits, ManifestObject, Overview, Verb, Verdict};
+use evenkeel_core::Fence;
 use serde_json::Value;
 
 use crate::component::Component;
 use crate::documents::config_map;
-use crate::env::Env;
+use crate::env::{Env, owner};
 
 const PARENTS: &str = "/api/v1/namespaces/evenkeel-system/secrets";
 
@@ -131,4 +132,56 @@ pub(crate) async fn twenty_thousand_objects_are_remembered(env: &Env) {
     let sent = fresh.cluster.requests().since(&before);
     let pages = count.div_ceil(limits.page_size) as u64;
     assert_eq!((sent.of(Verb::List), sent.writes()), (1 + pages, 0), "{sent:?}");
+}
+
+/// What was read of the parents serves every component of a command, until one of them is written; and what others write
+/// meanwhile is noticed before anything is overwritten.
+pub(crate) async fn one_look_serves_every_component(env: &Env) {
+    let documents = [config_map("m", "k", "1")];
+    let changed = [config_map("m", "k", "2")];
+    let elsewhere = Component::named(env, "b");
+    Component::named(env, "a").run(&documents).await.unwrap();
+    elsewhere.run(&documents).await.unwrap();
+
+    let env = &env.again(Limits::default()).await;
+    env.cluster.discovery().await.unwrap();
+    let overview = env.cluster.overview(&owner(), false);
+    let within = |suffix: &str, overview: &Overview| {
+        let mut component = Component::named(env, suffix);
+        component.target = component.target.within(overview);
+        component
+    };
+    let [a, b, c] = ["a", "b", "c"].map(|suffix| within(suffix, &overview));
+    let before = env.cluster.requests();
+    for component in [&a, &b] {
+        assert!(component.target.record().await.unwrap().is_some());
+        assert!(component.plan(&documents).await.unwrap().is_noop());
+    }
+    let sent = env.cluster.requests().since(&before);
+    // One of the parents, and one of ConfigMaps for each.
+    assert_eq!((sent.of(Verb::List), sent.total()), (3, 3), "{sent:?}");
+
+    // One that is not listed is asked for by name, once: it may have lost its label.
+    for _ in 0..2 {
+        assert_eq!(c.target.record().await.unwrap(), None);
+    }
+    let sent = env.cluster.requests().since(&before);
+    assert_eq!((sent.of(Verb::Get), sent.total()), (1, 4), "{sent:?}");
+
+    a.set_fence(9);
+    a.run(&changed).await.unwrap();
+    let record = a.target.record().await.unwrap().unwrap();
+    assert_eq!(record.fence, Fence(9), "our own writes are seen");
+
+    elsewhere.set_fence(20);
+    elsewhere.run(&changed).await.unwrap();
+    b.set_fence(10);
+    let refused = b.run(&documents).await.map(|pass| pass.done());
+    assert!(
+        matches!(&refused, Err(Error::Fenced { theirs: Fence(20), .. })),
+        "{refused:?}"
+    );
+    overview.forget();
+    let record = b.target.record().await.unwrap().unwrap();
+    assert_eq!(record.fence, Fence(20));
 }
