@@ -171,7 +171,7 @@ impl RenderedSiblings {
     /// # Errors
     /// What the records at the target cannot be read with.
     pub(crate) async fn definitions(&self) -> Result<Definitions, Error> {
-        let records = &self.cluster.records(&self.owner).await?;
+        let records = &self.overview.records().await?;
         let mut rendering: Vec<BoxFuture<'_, _>> = Vec::with_capacity(self.set.0.len());
         for (sibling, _) in &self.set.0 {
             rendering.push(Box::pin(async move {

@@ -294,7 +294,7 @@ mod tests {
     fn group(names: &[&str]) -> Vec<ComponentName> {
         names
             .iter()
-            .map(|name| ComponentName::new(name).expect("a name"))
+            .map(|name| ComponentName::new(*name).expect("a name"))
             .collect()
     }
 

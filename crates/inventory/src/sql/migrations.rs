@@ -96,12 +96,12 @@ pub(crate) const ALL: &[Migration] = &[
         ),
     },
     Migration {
-        number: 10,
+        number: 8,
         name: "sources",
         min_binary: "0.1.0",
         sql: Statement::each(
-            include_str!("../../migrations/sqlite/0010_sources.sql"),
-            include_str!("../../migrations/postgres/0010_sources.sql"),
+            include_str!("../../migrations/sqlite/0008_sources.sql"),
+            include_str!("../../migrations/postgres/0008_sources.sql"),
         ),
     },
 ];

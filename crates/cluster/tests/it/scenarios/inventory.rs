@@ -178,7 +178,13 @@ pub(crate) async fn one_look_serves_every_component(env: &Env) {
     b.set_fence(10);
     let refused = b.run(&documents).await.map(|pass| pass.done());
     assert!(
-        matches!(&refused, Err(Error::Fenced { theirs: Fence(20), .. })),
+        matches!(
+            &refused,
+            Err(Error::Fenced {
+                theirs: Fence(20),
+                ..
+            })
+        ),
         "{refused:?}"
     );
     overview.forget();
