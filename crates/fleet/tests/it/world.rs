@@ -92,12 +92,19 @@ impl World {
     /// Starts a mothership on the world's database.
     pub(crate) async fn start(&mut self) {
         let clock = Arc::new(SystemClock);
-        let options = OpenOptions {
-            location: Location::File(self.database()),
-            keys: KeySource::File(self.database().with_file_name("keys")),
-            synchronous: Synchronous::Normal,
-        };
-        let store = Arc::new(SqlStore::open(options, clock.clone()).await.unwrap());
+        // Nobody holds the store of the mothership before any more, yet another thread may still be dropping it.
+        let opened = evenkeel_testkit::eventually("the database is let go", async || {
+            let options = OpenOptions {
+                location: Location::File(self.database()),
+                keys: KeySource::File(self.database().with_file_name("keys")),
+                synchronous: Synchronous::Normal,
+            };
+            match SqlStore::open(options, clock.clone()).await {
+                Err(error @ evenkeel_inventory::Error::InUse { .. }) => Err(error),
+                opened => Ok(opened),
+            }
+        });
+        let store = Arc::new(opened.await.unwrap());
         let tasks = Tasks::new();
         let weak = Arc::downgrade(&store);
         let fleet = Fleet::new(Parts {
