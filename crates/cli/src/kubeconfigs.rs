@@ -17,6 +17,7 @@ const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(crate) struct Arguments {
     /// The kubeconfig of the mothership's own cluster, whose Secrets may hold kubeconfigs; a pod needs none
     #[arg(long, value_name = "FILE", env = "EVENKEEL_OWN_KUBECONFIG")]

@@ -219,8 +219,11 @@ fn a_busy_server_is_asked_again() {
     let env = simulated();
     env.chart("plain", PLAIN);
     let busy = Fault::Unavailable { retry_after: None };
-    for resource in ["secrets", "configmaps"] {
-        let rule = FaultRule::always(busy.clone()).resources(&[resource]).times(1);
+    // Secrets are read once for the whole command, and once more by the component where that failed.
+    for (resource, times) in [("secrets", 2), ("configmaps", 1)] {
+        let rule = FaultRule::always(busy.clone())
+            .resources(&[resource])
+            .times(times);
         env.target.simulated().faults().add(rule);
     }
     let ran = env.local(&["-n", "apps", "--component", "plain=plain"]).exits(0);
