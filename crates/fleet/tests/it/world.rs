@@ -84,13 +84,12 @@ impl World {
 
     /// Starts a mothership on the world's database.
     pub(crate) async fn start(&mut self) {
-        let clock = Arc::new(SystemClock);
         let options = OpenOptions {
             location: Location::File(self.database()),
             keys: KeySource::File(self.database().with_file_name("keys")),
             synchronous: Synchronous::Normal,
         };
-        let store = Arc::new(SqlStore::open(options, clock.clone()).await.unwrap());
+        let store = Arc::new(SqlStore::open(options, Arc::new(SystemClock)).await.unwrap());
         let tasks = Tasks::new();
         let weak = Arc::downgrade(&store);
         let fleet = Fleet::new(Parts {
@@ -98,7 +97,6 @@ impl World {
             directories: DirectoryPolicy::Below(self.charts()),
             remote: None,
             settings: self.settings.clone(),
-            clock,
             tasks: tasks.clone(),
             metrics: Metrics::new(),
         })
