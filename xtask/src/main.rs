@@ -13,6 +13,7 @@ mod lint;
 mod process;
 mod repository;
 mod setup;
+mod simulate;
 mod test;
 
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Task {
     FuzzOracle(fuzz_oracle::Arguments),
     /// Feed the parsers with what a fuzzer makes up (needs a nightly compiler and cargo-fuzz).
     Fuzz(fuzz::Arguments),
+    /// Run schedules of motherships, workers and faults in virtual time; a failing seed tells how to see it again.
+    Simulate(simulate::Arguments),
     /// Check formatting, lints, documentation, licences, and the rules of the house.
     Lint(lint::Arguments),
 }
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Task::Charts(arguments) => charts::run(&repository, &arguments),
         Task::FuzzOracle(arguments) => fuzz_oracle::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&repository, &arguments),
+        Task::Simulate(arguments) => simulate::run(&repository, &arguments),
         Task::Lint(arguments) => lint::run(&repository, &arguments),
     });
     match result {

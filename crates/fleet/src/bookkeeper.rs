@@ -155,7 +155,7 @@ async fn end(
     let now = inner.clock.now();
     let failures = cluster.status.failures.saturating_add(1);
     let timing = Timing {
-        retry: pause::after(now, pause::backoff(&settings, failures, pause::jitter())),
+        retry: pause::after(now, pause::backoff(&settings, failures, inner.jitter())),
         periodic: inner.watches.after_work(
             &cluster.id,
             phase::next_check(&cluster.id, settings.check_interval, now),
@@ -213,6 +213,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
             log(&id, give_up(&inner, &id).await);
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(BACKSTOP) => {}
         }

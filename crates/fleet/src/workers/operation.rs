@@ -35,10 +35,11 @@ pub(super) async fn run(
     timeline: &Arc<Timeline>,
     ending: CancellationToken,
 ) {
-    let work = work(inner, &operation, hold, timeline);
+    let work = inner.site.work(inner, &operation, hold, timeline);
     let (end, changes) = {
         tokio::pin!(work);
         tokio::select! {
+            biased;
             ended = &mut work => ended,
             () = ending.cancelled() => {
                 hold.stop(Why::Ending);
@@ -165,8 +166,8 @@ async fn report(
     }
 }
 
-/// Does the work. Answers how it ended and every object it touched.
-async fn work(
+/// Does the work at the cluster's API server. Answers how it ended and every object it touched.
+pub(crate) async fn work_at_target(
     inner: &Inner,
     operation: &ClaimedOperation,
     hold: &Arc<Hold>,
@@ -177,7 +178,7 @@ async fn work(
             let options = RunOptions {
                 retry: pause::retry_policy(&inner.settings),
                 failed_before: operation.attempt.saturating_sub(1),
-                jitter: pause::jitter(),
+                jitter: inner.jitter(),
                 observer: Arc::new(Listener {
                     timeline: Arc::clone(timeline),
                     metrics: inner.steps.clone(),
@@ -200,7 +201,7 @@ async fn work(
 }
 
 /// What keeps an operation from beginning.
-enum Unprepared {
+pub(crate) enum Unprepared {
     Trouble(Trouble),
     /// Trying again does not help.
     Useless(String),
@@ -212,7 +213,7 @@ impl<E: Into<Trouble>> From<E> for Unprepared {
     }
 }
 
-fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepared) -> End {
+pub(crate) fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepared) -> End {
     match unprepared {
         Unprepared::Useless(reason) => End::Failed { reason },
         Unprepared::Trouble(Trouble::Inventory(error @ inventory::Error::Unreadable { .. })) => End::Failed {
@@ -222,7 +223,7 @@ fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepare
             reason: trouble.to_string(),
         },
         Unprepared::Trouble(trouble) => {
-            let pause = pause::backoff(&inner.settings, operation.attempt, pause::jitter());
+            let pause = pause::backoff(&inner.settings, operation.attempt, inner.jitter());
             let pause = pause.max(trouble.asked_pause().unwrap_or_default());
             End::Retry {
                 reason: trouble.to_string(),
