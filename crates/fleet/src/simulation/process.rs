@@ -11,7 +11,7 @@ use evenkeel_core::{
     ClusterId, ComponentName, ComponentSpec, ObjectChange, ObjectRef, SourceRef, Strategy,
 };
 use evenkeel_inventory::{
-    ClaimLimits, ClaimedOperation, Configuration, Configurations as _, MemoryStore, Store,
+    ClaimLimits, ClaimedOperation, Configuration, MemoryStore, Store,
 };
 use evenkeel_source::{DirectoryPolicy, Sources};
 use evenkeel_telemetry::metrics::StepMetrics;

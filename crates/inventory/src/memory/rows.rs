@@ -165,6 +165,13 @@ pub(super) struct ChoreRow {
     pub(super) done_at: Option<i64>,
 }
 
+impl ClusterRow {
+    /// Whether attempts or time were used up for the newest version: only a change or a person starts it again.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.status.state == ClusterState::Failed && self.status.observed_version == self.version
+    }
+}
+
 impl OperationRow {
     pub(super) fn kind_of_state(&self) -> OperationStateKind {
         self.state.kind()

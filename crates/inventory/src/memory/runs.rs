@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ClusterState, ComponentName, Error as CoreError, Fence, ObjectChange, OperationId,
+    ClusterId, ClusterState, ComponentName, DueReason, Error as CoreError, Fence, ObjectChange, OperationId,
     OperationState, OperationStateKind, ReconciliationId, ReconciliationState, Strategy, Transition as _,
 };
 
@@ -117,7 +117,9 @@ impl Transaction<'_> {
         }
         let unwanted = !deleting && new.strategy == Strategy::Delete;
         let acted_upon = new.stamp.is_some_and(|stamp| stamp.0 != row.status.stamp);
-        if version < row.version || unwanted || acted_upon {
+        let by_itself = !matches!(new.reason, DueReason::Change | DueReason::Deletion);
+        let given_up = by_itself && row.is_given_up();
+        if version < row.version || unwanted || acted_upon || given_up {
             return Err(Error::Outdated(cluster.clone()));
         }
         let (tenant, request_id) = (row.tenant.clone().unwrap_or_default(), row.status.request_id.clone());
@@ -273,7 +275,7 @@ impl Transaction<'_> {
         row.position = position;
         row.lane = lane;
         // One that runs has what it waited for.
-        if matches!(row.kind_of_state(), OperationStateKind::Running | OperationStateKind::Waiting) {
+        if row.is_running() {
             row.depends_on.clear();
             row.blocked_by = 0;
             row.rank = None;
@@ -281,6 +283,10 @@ impl Transaction<'_> {
         }
         row.blocked_by = depends_on.len();
         row.depends_on = depends_on;
+        if row.kind_of_state() == OperationStateKind::Waiting {
+            row.rank = None;
+            return;
+        }
         let before = row.rank;
         // One that waited for its next try is tried at once: what made it fail may be what was changed.
         row.queue(now);

@@ -85,8 +85,18 @@ impl Transaction<'_> {
             let id = format!("{id}/{observed_version}");
             return Err(Error::not_found("configuration version", id));
         }
+        let of_the_past = change.stamp.is_some_and(|of| of.0 != stamp);
+        // What was looked at before it was given up says nothing of it any more.
+        if of_the_past && row.is_given_up() && due_before.is_none() {
+            return Ok(Recorded::Outdated);
+        }
         let acted_upon = change.stamp.is_some_and(|of| of.0 == stamp) || due_before.is_none();
+        let gives_up = change.state == ClusterState::Failed && change.due == Due::Never;
+        let asked_for = [lane(DueReason::Deletion), lane(DueReason::Change)];
+        let is_asked_for = due_before.is_some_and(|(_, lane)| asked_for.contains(&lane));
         let due = match (change.due, acted_upon) {
+            // The next check by interval would take up as new what has just been given up.
+            (Due::Never, false) if gives_up && !is_asked_for => DueWrite::Set(None),
             (Due::Keep, _) | (Due::Never, false) => DueWrite::Keep,
             (Due::Never, true) => DueWrite::Set(None),
             (Due::At(at, reason), true) => DueWrite::Set(Some((millis(at), lane(reason)))),
