@@ -71,6 +71,7 @@ impl Bench {
             directories: DirectoryPolicy::Below(charts),
             remote: None,
             kubeconfigs: evenkeel_fleet::KubeconfigClusters::default(),
+            signatures: None,
             settings: Settings {
                 fleet_name: "bench".to_owned(),
                 // What a check costs is measured, not what watches save of it.
