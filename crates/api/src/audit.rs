@@ -5,6 +5,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Page;
+
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,15 +31,7 @@ pub struct AuditEntry {
 }
 
 /// Some entries, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuditPage {
-    /// The entries.
-    pub items: Vec<AuditEntry>,
-    /// The `after` of the next page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
+pub type AuditPage = Page<AuditEntry>;
 
 /// Which entries are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

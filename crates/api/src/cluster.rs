@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Suspension;
+use crate::{Page, Suspension};
 
 /// The fields of a [`ClusterDocument`] that are no part of the specification.
 const KUBECONFIG: &str = "kubeconfig";
@@ -178,21 +178,13 @@ pub struct ListClusters {
     /// How many at most; the server's page size when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Only clusters after this name: [`ClusterPage::next`] of the page before.
+    /// Only clusters after this name: [`Page::next`] of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
-/// One page of a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterPage {
-    /// The clusters, by name.
-    pub items: Vec<ClusterSummary>,
-    /// Where the next page begins; none on the last one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
+/// One page of a list: the clusters, by name.
+pub type ClusterPage = Page<ClusterSummary>;
 
 /// How a cluster is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,8 @@ use evenkeel_core::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::Page;
+
 /// A state that a cluster was in, or is in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,15 +28,7 @@ pub struct PastStatus {
 }
 
 /// Some past states, newest first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HistoryPage {
-    /// The states.
-    pub items: Vec<PastStatus>,
-    /// The `after` of the next page.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
+pub type HistoryPage = Page<PastStatus>;
 
 /// Which page is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,16 +65,8 @@ pub struct RecordedChange {
     pub request_id: Option<String>,
 }
 
-/// Some changes, newest run first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangePage {
-    /// The changes.
-    pub items: Vec<RecordedChange>,
-    /// The `after` of the next page; a page may hold little or nothing and still have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
+/// Some changes, newest run first; a page may hold little or nothing and still have a next one.
+pub type ChangePage = Page<RecordedChange>;
 
 /// Which changes are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
