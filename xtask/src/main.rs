@@ -9,6 +9,7 @@
 mod charts;
 mod fuzz;
 mod fuzz_oracle;
+mod generate;
 mod lint;
 mod process;
 mod repository;
@@ -45,6 +46,8 @@ enum Task {
     FuzzOracle(fuzz_oracle::Arguments),
     /// Feed the parsers with what a fuzzer makes up (needs a nightly compiler and cargo-fuzz).
     Fuzz(fuzz::Arguments),
+    /// Write the files that are made from code: the definitions of the custom resources in `deploy/crds`.
+    Generate,
     /// Check formatting, lints, documentation, licences, and the rules of the house.
     Lint(lint::Arguments),
 }
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Task::Charts(arguments) => charts::run(&repository, &arguments),
         Task::FuzzOracle(arguments) => fuzz_oracle::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&repository, &arguments),
+        Task::Generate => generate::run(&repository),
         Task::Lint(arguments) => lint::run(&repository, &arguments),
     });
     match result {

@@ -1,0 +1,7 @@
+//! The operator: tenants, clusters and Git repositories as custom resources.
+//!
+//! Drop-in for the group `syn.tools/v1alpha1` of Project Syn's Lieutenant: objects made for it work here unchanged.
+//!
+//! * [`resources`]: the custom resources and their definitions, as `deploy/crds` holds them.
+
+pub mod resources;

@@ -1,0 +1,5 @@
+//! The operator, at real servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod admission;
+mod definitions;
