@@ -69,11 +69,18 @@ fn main() -> ExitCode {
     // A render takes a few milliseconds; making the arguments of all other commands would be a good part of that.
     let mut arguments = std::env::args_os();
     let program = arguments.next();
-    if arguments.next().is_some_and(|command| command == "template") {
+    let command = arguments.next();
+    if command.as_deref().is_some_and(|command| command == "template") {
         return match Template::try_parse_from(program.into_iter().chain(arguments)) {
             Ok(Template { arguments, .. }) => template::run(arguments),
             Err(error) => template::refuse(&error),
         };
+    }
+    if command
+        .as_deref()
+        .is_some_and(|command| command == commands::bench::SUPERVISE)
+    {
+        return commands::bench::supervise(arguments);
     }
     let Cli { logs, command } = Cli::parse();
     match command {

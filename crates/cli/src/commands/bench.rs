@@ -18,6 +18,8 @@ use clap::{Args, Subcommand};
 
 use crate::process;
 
+pub(crate) use children::{SUPERVISE, supervise};
+
 /// Measure this program
 ///
 /// Prints a table; with --json the last line of standard output is one JSON object with all figures.
@@ -48,7 +50,7 @@ enum Bench {
 pub(crate) fn run(logs: process::Logs, arguments: Arguments) -> ExitCode {
     let json = arguments.json;
     match arguments.bench {
-        // Without threads and TLS: the smaller this process, the less it hides of those that it measures.
+        // Without threads and TLS, which would take part of the machine from the programs that it measures.
         Bench::Render(arguments) => {
             process::exit_code(render::run(&arguments).and_then(|figures| figures.print(json)))
         }

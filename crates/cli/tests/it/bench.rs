@@ -12,6 +12,11 @@ fn bench(arguments: &[&str]) -> Output {
 
 /// The figures in the last line, after a table that names them all.
 fn figures(arguments: &[&str]) -> Map<String, Value> {
+    figures_and_table(arguments).0
+}
+
+/// The figures in the last line, and the table before, which names them all.
+fn figures_and_table(arguments: &[&str]) -> (Map<String, Value>, String) {
     let output = bench(arguments);
     let (text, said) = (
         String::from_utf8_lossy(&output.stdout),
@@ -26,7 +31,7 @@ fn figures(arguments: &[&str]) -> Map<String, Value> {
             "{name}: {table}"
         );
     }
-    figures
+    (figures, table.to_owned())
 }
 
 /// The figures of objects within, by the names that the table has for them.
@@ -43,7 +48,7 @@ fn flat(figures: Map<String, Value>) -> Map<String, Value> {
 
 #[test]
 fn rendering_is_measured_beside_helm() {
-    let figures = figures(&["render", "--pairs", "3", "--renders", "100", "--json"]);
+    let (figures, table) = figures_and_table(&["render", "--pairs", "3", "--renders", "100", "--json"]);
     let value = |name: &str| figures[name].as_f64().unwrap();
     assert!(value("charts") >= 10.0, "{figures:?}");
     // Medians over the charts, so only about the quotient of the medians.
@@ -62,6 +67,8 @@ fn rendering_is_measured_beside_helm() {
         value("helm_template_mib") > 20.0 && value("template_mib") > 1.0,
         "{figures:?}"
     );
+    // What starts the programs is smaller than they are, or its memory would be taken for theirs.
+    assert!(!table.contains("upper bound"), "{table}");
     assert!(
         value("typical_render_ms") > 0.0 && value("typical_render_ms") < value("template_ms"),
         "{figures:?}"
@@ -70,6 +77,35 @@ fn rendering_is_measured_beside_helm() {
         assert!(value(name) > 0.0, "{name}: {figures:?}");
     }
     assert!(value("rss_growth_mb") < 50.0, "{figures:?}");
+}
+
+#[test]
+fn a_supervisor_tells_what_a_program_took() {
+    let supervise = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+        command.arg("bench-supervise").args(arguments).output().unwrap()
+    };
+    let output = supervise(&["sh", "-c", "echo out"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let numbers: Vec<u64> = text
+        .split_whitespace()
+        .map(|word| word.parse().unwrap())
+        .collect();
+    assert!(output.status.success() && output.stderr.is_empty(), "{text}");
+    assert!(
+        numbers.len() == 3 && numbers.iter().all(|number| *number > 0),
+        "{text}"
+    );
+
+    for (arguments, fault) in [
+        (&["sh", "-c", "exit 3"][..], "sh failed with exit status: 3"),
+        (&["/nowhere/program"][..], "/nowhere/program cannot be started"),
+    ] {
+        let output = supervise(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.starts_with(fault) && output.stdout.is_empty(), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+    }
 }
 
 #[test]

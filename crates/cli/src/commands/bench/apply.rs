@@ -148,11 +148,11 @@ impl Bench {
         self.bystander.delete_namespaces(&namespaces).await
     }
 
-    async fn measured(&self, mut command: Command) -> anyhow::Result<Duration> {
+    async fn measured(&self, command: Command) -> anyhow::Result<Duration> {
         self.bystander.settle().await?;
         let used = self
             .tasks
-            .blocking("a program", move || children::measure(&mut command))
+            .blocking("a program", move || children::measure(&command))
             .await??;
         Ok(used.time)
     }

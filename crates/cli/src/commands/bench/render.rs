@@ -11,7 +11,7 @@ use clap::Args;
 use evenkeel_realparts as realparts;
 
 use self::programs::{Pair, Programs};
-use super::children::own_peak;
+use super::children::Usage;
 use super::figures::{Figures, Goal};
 use super::sample::millis;
 use crate::output;
@@ -47,12 +47,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Figures> {
     for chart in &charts::ALL {
         pairs.push((chart.name, programs.measure(chart, arguments.pairs)?));
     }
-    // Asked before anything else makes this process larger.
-    let hidden_below = own_peak();
     show(&pairs)?;
 
     let mut figures = Figures::default();
-    processes(&mut figures, &pairs, hidden_below);
+    processes(&mut figures, &pairs);
     let inside = inside::measure(folder.path())?;
     figures.goal(
         "parse_mb_per_s",
@@ -93,15 +91,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Figures> {
 }
 
 /// The figures of whole processes: medians over the charts.
-fn processes(figures: &mut Figures, pairs: &[(&str, Pair)], hidden_below: Option<u64>) {
+fn processes(figures: &mut Figures, pairs: &[(&str, Pair)]) {
     let middle = |of: &dyn Fn(&Pair) -> f64| {
         let mut all: Vec<f64> = pairs.iter().map(|(_, pair)| of(pair)).collect();
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied().unwrap_or_default()
     };
-    let is_hidden = |pair: &Pair| hidden_below.is_some_and(|below| pair.ours.peak <= below);
-    let hidden = if pairs.iter().any(|(_, pair)| is_hidden(pair)) {
-        "; an upper bound, for the measuring process is as large"
+    let is_hidden = |used: Usage| used.floor.is_some_and(|floor| used.peak <= floor);
+    let hidden = if pairs.iter().any(|(_, pair)| is_hidden(pair.ours)) {
+        "; an upper bound, for the process that starts it is as large"
     } else {
         ""
     };

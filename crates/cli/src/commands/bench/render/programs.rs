@@ -97,8 +97,8 @@ impl Programs<'_> {
     pub(super) fn measure(&self, chart: &BenchChart, pairs: u16) -> anyhow::Result<Pair> {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..pairs {
-            theirs.push(measure(&mut self.template(self.helm, chart))?);
-            ours.push(measure(&mut self.template(self.ours, chart))?);
+            theirs.push(measure(&self.template(self.helm, chart))?);
+            ours.push(measure(&self.template(self.ours, chart))?);
         }
         Ok(Pair {
             helm: middle(&theirs),
@@ -112,6 +112,7 @@ fn middle(used: &[Usage]) -> Usage {
     Usage {
         time: median(times),
         peak: median(used.iter().map(|used| used.peak).collect()),
+        floor: used.iter().filter_map(|used| used.floor).max(),
     }
 }
 
