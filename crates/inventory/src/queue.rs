@@ -225,6 +225,20 @@ pub trait Queue: Send + Sync {
         }
     }
 
+    /// Takes one report of an operation that waits for a dependency which is missing at its cluster. It returns to the queue
+    /// as soon as another operation of its run has succeeded, or by [`Queue::recheck_missing`], and until its deadline.
+    ///
+    /// # Errors
+    /// As [`Queue::report_all`].
+    async fn report_missing(&self, report: Report) -> Result<Settled, Error>;
+
+    /// Returns at most `limit` operations that wait for a missing dependency to the queue: it may have come from elsewhere.
+    /// Answers how many.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    async fn recheck_missing(&self, limit: u32) -> Result<u32, Error>;
+
     /// Returns a waiting operation to the queue: what it waited for has come.
     ///
     /// # Errors

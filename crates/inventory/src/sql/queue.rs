@@ -136,6 +136,19 @@ pub(super) const OPEN: Statement = Statement::each(
      WHERE reconciliation_id = ANY ($1) AND finished_at IS NULL GROUP BY reconciliation_id",
 );
 
+/// Operations that wait for a dependency which is missing: those that wait for their own run.
+pub(super) const MISSING: &str = "SELECT id FROM operations \
+     WHERE previous IS NOT NULL AND previous = reconciliation_id AND state = 'waiting' LIMIT $1";
+
+/// What an operation that is reported waiting waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WaitsFor {
+    /// A person's answer, or a moment.
+    Answer,
+    /// What another operation of its run may bring.
+    Dependency,
+}
+
 /// What an operation comes to.
 struct End<'h> {
     held: &'h Held,
@@ -259,7 +272,12 @@ impl SqlStore {
         }
         finals.execute(connection).await.map_err(doing())?;
         self.show_components(connection, &shown).await?;
-        let ended = ends.iter().map(|end| end.held.id.clone()).collect();
+        let mut ended: Vec<String> = ends.iter().map(|end| end.held.id.clone()).collect();
+        // What another operation of the run missed may be there now.
+        let brings = ends
+            .iter()
+            .filter(|end| end.state == OperationStateKind::Succeeded);
+        ended.extend(brings.map(|end| end.held.reconciliation.clone()));
         self.follow(connection, &ended).await?;
         if !done.is_empty() {
             query(UNBLOCK)
@@ -533,6 +551,37 @@ impl Queue for SqlStore {
 
     async fn report_all(&self, reports: Vec<Report>) -> Result<Vec<Result<Settled, Error>>, Error> {
         repeating(|| self.take_reports(&reports)).await
+    }
+
+    async fn report_missing(&self, report: Report) -> Result<Settled, Error> {
+        let operation = report.operation.clone();
+        let reports = [report];
+        match repeating(|| self.take_batch(&reports, WaitsFor::Dependency))
+            .await?
+            .pop()
+        {
+            Some(answer) => answer,
+            None => Err(Error::not_found("operation", operation)),
+        }
+    }
+
+    async fn recheck_missing(&self, limit: u32) -> Result<u32, Error> {
+        let waiting: Vec<(String,)> = query_as(MISSING)
+            .bind(i64::from(limit))
+            .fetch_all(self.read())
+            .await
+            .map_err(database("looking for missing dependencies"))?;
+        let mut resumed = 0;
+        for (id,) in &waiting {
+            let id: OperationId = id.parse().map_err(Error::Invalid)?;
+            match self.resume(&id).await {
+                Ok(()) => resumed += 1,
+                // Somebody else saw to it in between.
+                Err(Error::Refused(_) | Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(resumed)
     }
 
     async fn resume(&self, operation: &OperationId) -> Result<(), Error> {

@@ -233,6 +233,7 @@ async fn hot_statements_use_their_indexes() {
         .await;
         check(&store, queue::fair::LAST_PLACE, &["operations_tenant"], false).await;
         check(&store, queue::carry::FORMER, &["operations_running"], true).await;
+        check(&store, queue::MISSING, &["operations_previous"], true).await;
         check(&store, queue::carry::FOLLOW, &["operations_previous"], true).await;
         check(&store, reconciliations::CARRIED_FROM_RUN, &["id=?"], true).await;
         check(&store, reconciliations::SETTLED, &["operations_open"], true).await;

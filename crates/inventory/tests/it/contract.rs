@@ -9,6 +9,7 @@ mod consents;
 mod given_up;
 mod leases;
 mod lists;
+mod missing;
 mod model;
 mod processes;
 mod queue;
@@ -98,6 +99,12 @@ macro_rules! contract {
                     a_component_with_its_share_is_passed_over,
                     tenants_take_turns_in_the_queue,
                     what_was_asked_is_kept_until_it_is_acted_upon,
+                },
+                missing::{
+                    what_is_missing_is_looked_for_when_another_succeeds,
+                    a_failure_brings_nothing,
+                    who_waits_for_an_answer_is_left_alone,
+                    the_next_run_may_bring_it,
                 },
                 given_up::{
                     what_a_run_gives_up_no_check_takes_up,

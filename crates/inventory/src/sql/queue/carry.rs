@@ -12,14 +12,17 @@ use crate::{Error, NewReconciliation};
 
 const CARRYING: &str = "carrying operations over";
 
-/// Gives operations another run, and notes which one they are from.
+/// Notes which run operations are from that get another.
 const NOTE_CARRIED: Statement = Statement::each(
     "INSERT INTO carried_operations (reconciliation_id, operation_id) SELECT $1, value FROM json_each($2)",
     "INSERT INTO carried_operations (reconciliation_id, operation_id) SELECT $1, unnest($2)",
 );
+/// Gives operations another run. One that waits for what its run may bring waits for what the other brings.
 const MOVE: Statement = Statement::each(
-    "UPDATE operations SET reconciliation_id = $1 WHERE id IN (SELECT value FROM json_each($2))",
-    "UPDATE operations SET reconciliation_id = $1 WHERE id = ANY ($2)",
+    "UPDATE operations SET previous = CASE WHEN previous = reconciliation_id THEN $1 ELSE previous END, \
+     reconciliation_id = $1 WHERE id IN (SELECT value FROM json_each($2))",
+    "UPDATE operations SET previous = CASE WHEN previous = reconciliation_id THEN $1 ELSE previous END, \
+     reconciliation_id = $1 WHERE id = ANY ($2)",
 );
 const FORGET_EDGES: Statement = Statement::each(
     "DELETE FROM operation_dependencies WHERE operation_id IN (SELECT value FROM json_each($1))",

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use evenkeel_core::{ComponentName, Fence, OperationState, OperationStateKind, Transition as _};
 
-use super::{End, Held, SqlStore, rank};
+use super::{End, Held, SqlStore, WaitsFor, rank};
 use crate::cipher::Column;
 use crate::sql::lock::Lock;
 use crate::sql::rows::{int, list, millis, uint};
@@ -14,11 +14,11 @@ use crate::{Error, Report, Settled, Signal};
 const REPORTING: &str = "taking a report";
 /// Returns operations to the queue.
 const GIVE_BACK: Statement = Statement::each(
-    "UPDATE operations SET state = $2, reason = $3, until = $4, wake_at = $4, rank = $5, attempt = $6, \
+    "UPDATE operations SET state = $2, reason = $3, until = $4, wake_at = $4, rank = $5, attempt = $6, previous = $7, \
      lease_owner = NULL, lease_until = NULL WHERE id = $1",
     "UPDATE operations o SET state = n.state, reason = n.reason, until = n.until, wake_at = n.until, rank = n.rank, \
-     attempt = n.attempt, lease_owner = NULL, lease_until = NULL \
-     FROM unnest($1, $2, $3, $4, $5, $6) AS n (id, state, reason, until, rank, attempt) WHERE o.id = n.id",
+     attempt = n.attempt, previous = n.previous, lease_owner = NULL, lease_until = NULL \
+     FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n (id, state, reason, until, rank, attempt, previous) WHERE o.id = n.id",
 );
 
 impl SqlStore {
@@ -27,12 +27,13 @@ impl SqlStore {
         &self,
         reports: &[Report],
     ) -> Result<Vec<Result<Settled, Error>>, Error> {
-        match self.take_batch(reports).await {
+        match self.take_batch(reports, WaitsFor::Answer).await {
             // Met half-way: nothing of the batch counts, and each report is taken alone.
             Err(Error::Unreadable { .. } | Error::Invalid(_)) => {
                 let mut answers = Vec::with_capacity(reports.len());
                 for report in reports {
-                    match self.take_batch(std::slice::from_ref(report)).await {
+                    let alone = std::slice::from_ref(report);
+                    match self.take_batch(alone, WaitsFor::Answer).await {
                         Ok(answer) => answers.extend(answer),
                         Err(error @ (Error::Unreadable { .. } | Error::Invalid(_))) => {
                             answers.push(Err(error))
@@ -47,14 +48,20 @@ impl SqlStore {
     }
 
     /// Takes reports in one transaction. Refusals are answers: they come before anything is written.
-    async fn take_batch(&self, reports: &[Report]) -> Result<Vec<Result<Settled, Error>>, Error> {
+    pub(super) async fn take_batch(
+        &self,
+        reports: &[Report],
+        waits_for: WaitsFor,
+    ) -> Result<Vec<Result<Settled, Error>>, Error> {
         let keys = list(reports.iter().map(|report| &report.operation));
         let mut transaction = self.write(REPORTING).await?;
         transaction.lock(Lock::RunsOf(&keys)).await?;
         let held = Held::load_all(&mut transaction, &keys).await?;
         let verdicts = judge(&held, reports, &keys);
         self.write_reports(&mut transaction, reports, &verdicts).await?;
-        let skipped = self.write_states(&mut transaction, reports, &verdicts).await?;
+        let skipped = self
+            .write_states(&mut transaction, reports, &verdicts, waits_for)
+            .await?;
         let answers = self.answers(&mut transaction, verdicts, skipped).await?;
         transaction.commit(REPORTING).await?;
         let states = || answers.iter().flatten().map(|settled| settled.state);
@@ -94,6 +101,7 @@ impl SqlStore {
         connection: &mut Connection,
         reports: &[Report],
         verdicts: &[Verdict<'_>],
+        waits_for: WaitsFor,
     ) -> Result<Vec<Vec<ComponentName>>, Error> {
         let (mut ends, mut places, mut back) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (report, verdict)) in reports.iter().zip(verdicts).enumerate() {
@@ -112,7 +120,7 @@ impl SqlStore {
                 _ => {}
             }
         }
-        self.give_back(connection, &back).await?;
+        self.give_back(connection, &back, waits_for).await?;
         let mut skipped = vec![Vec::new(); reports.len()];
         for (place, components) in places.into_iter().zip(self.end_all(connection, &ends).await?) {
             if let Some(of_report) = skipped.get_mut(place) {
@@ -161,6 +169,7 @@ impl SqlStore {
         &self,
         connection: &mut Connection,
         back: &[(&Held, &OperationState)],
+        waits_for: WaitsFor,
     ) -> Result<(), Error> {
         let mut rows = batch(GIVE_BACK);
         let mut shown = Vec::with_capacity(back.len());
@@ -183,6 +192,9 @@ impl SqlStore {
                 until.into(),
                 claimable.into(),
                 attempt.into(),
+                (kind == OperationStateKind::Waiting && waits_for == WaitsFor::Dependency)
+                    .then(|| held.reconciliation.clone())
+                    .into(),
             ]);
             shown.push((*held, kind, state.reason(), until));
         }
