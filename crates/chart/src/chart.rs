@@ -109,6 +109,11 @@ impl Chart {
         self.asks_for_capabilities
     }
 
+    /// Whether it may render definitions of kinds: its files speak of them.
+    pub fn may_define_kinds(&self) -> bool {
+        self.root.speaks_of(b"CustomResourceDefinition")
+    }
+
     /// What `Chart.yaml` says.
     pub fn metadata(&self) -> &Metadata {
         &self.root.metadata
@@ -146,6 +151,12 @@ impl LoadedChart {
                 .dependencies
                 .iter()
                 .any(|chart| chart.asks_for_capabilities())
+    }
+
+    fn speaks_of(&self, word: &[u8]) -> bool {
+        let mut own = self.templates.iter().chain(self.files.iter());
+        own.any(|file| memmem::find(&file.data, word).is_some())
+            || self.dependencies.iter().any(|chart| chart.speaks_of(word))
     }
 
     pub(crate) fn name(&self) -> &str {

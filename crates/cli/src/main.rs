@@ -12,6 +12,7 @@ mod documents;
 mod kubeconfig;
 mod kustomize;
 mod limits;
+mod order;
 mod output;
 mod process;
 mod scheduling;

@@ -287,8 +287,11 @@ impl Session {
                 .shared
                 .as_ref()
                 .and_then(|shared| shared.record.get(&step.desired.object));
+            let content = Some(step.desired.content.clone());
+            let wanting = self.wanting(&step.desired.object);
             let wanted = known.is_some_and(|shared| {
-                shared.wanted_by.get(self.plan.target.name()) == Some(&Some(step.desired.content.clone()))
+                let mut wanting = wanting.iter();
+                wanting.all(|component| shared.wanted_by.get(component) == Some(&content))
             });
             if let (false, PlanAction::None, Some(live)) = (wanted, step.action, &step.live) {
                 let made_by_us = known.is_none_or(|shared| shared.made_by_us);

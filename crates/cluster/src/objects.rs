@@ -159,6 +159,22 @@ impl Cluster {
         })
     }
 
+    /// Shows `look` each whole object of `resource` that `selection` names, and keeps none.
+    pub(crate) async fn visit_full(
+        &self,
+        resource: &Resource,
+        selection: Selection<'_>,
+        mut look: impl FnMut(Value),
+    ) -> Result<(), Error> {
+        let visited = self.list_pages(resource, selection, JSON, |body, doing| {
+            let page: FullPage =
+                serde_json::from_slice(body).map_err(|error| Error::decode(doing, &error))?;
+            page.items.unwrap_or_default().into_iter().for_each(&mut look);
+            Ok(page.metadata)
+        });
+        visited.await.map(drop)
+    }
+
     async fn list_pages(
         &self,
         resource: &Resource,

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use evenkeel_core::{Digest, GroupKind, HookEvent, ObjectChange, ObjectRef, PlanAction};
+use evenkeel_core::{ComponentName, Digest, GroupKind, HookEvent, ObjectChange, ObjectRef, PlanAction};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -45,6 +45,8 @@ pub struct Session {
     pub(crate) entries: BTreeMap<ObjectRef, RecordedObject>,
     /// Shared objects as they are now, to be noted as wanted.
     pub(crate) wants: BTreeMap<ObjectRef, Want>,
+    /// Who wants shared objects, where that is not the component of the plan.
+    wanted_by: BTreeMap<ObjectRef, BTreeSet<ComponentName>>,
     /// Whether definitions were applied and established, apart from the rest.
     pub(crate) defined: bool,
     /// What decided the revision, for the record.
@@ -99,6 +101,7 @@ impl ComponentPlan {
             begun: false,
             entries,
             wants: BTreeMap::new(),
+            wanted_by: BTreeMap::new(),
             defined: false,
             source: None,
             changes: Vec::new(),
@@ -121,6 +124,19 @@ impl Session {
 
     pub(crate) fn cluster(&self) -> &Cluster {
         self.plan.target.cluster()
+    }
+
+    /// Says that shared objects are wanted by others than the component of the plan, in whose place it applies them.
+    pub fn on_behalf_of(&mut self, wanted_by: BTreeMap<ObjectRef, BTreeSet<ComponentName>>) {
+        self.wanted_by = wanted_by;
+    }
+
+    /// Who wants a shared object of the plan.
+    pub(crate) fn wanting(&self, object: &ObjectRef) -> Vec<ComponentName> {
+        match self.wanted_by.get(object) {
+            Some(components) => components.iter().cloned().collect(),
+            None => vec![self.plan.target.name().clone()],
+        }
     }
 
     /// Remembers and tells that an object was changed.
@@ -320,7 +336,13 @@ impl Session {
         if self.wants.is_empty() {
             return Ok(());
         }
-        let wants = std::mem::take(&mut self.wants);
+        let wants: Vec<(ObjectRef, Want, Vec<ComponentName>)> = std::mem::take(&mut self.wants)
+            .into_iter()
+            .map(|(object, want)| {
+                let components = self.wanting(&object);
+                (object, want, components)
+            })
+            .collect();
         let target = self.plan.target.clone();
         let known = self.shared.take();
         self.shared = target
@@ -331,14 +353,16 @@ impl Session {
                 &BTreeSet::new(),
                 &*self.attempt.guard,
                 |record| {
-                    for (object, want) in &wants {
-                        record.want(
-                            target.name(),
-                            object,
-                            &want.live,
-                            want.made_by_us,
-                            want.content.as_ref(),
-                        );
+                    for (object, want, components) in &wants {
+                        for component in components {
+                            record.want(
+                                component,
+                                object,
+                                &want.live,
+                                want.made_by_us,
+                                want.content.as_ref(),
+                            );
+                        }
                     }
                     true
                 },

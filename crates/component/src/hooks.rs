@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use evenkeel_chart as chart;
 use evenkeel_cluster::{ComponentTarget, HookDocument, Hooks, Occasion, Placement, Record};
 use evenkeel_core::{
-    ComponentRevision, HookDeletePolicy, HookEvent, Namespace, PlannedHook, Sensitive, SkippedObject,
+    ComponentRevision, Found, HookDeletePolicy, HookEvent, Namespace, PlannedHook, Sensitive, SkippedObject,
+    Strategy,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,10 +60,11 @@ pub(crate) struct RenderedHook {
     pub(crate) rule: HookRule,
 }
 
-/// What hooks have to do with an operation.
+/// What an operation turned out to be for, and the hooks that have to do with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
     pub(crate) hooks: Hooks,
+    pub(crate) strategy: Strategy,
     /// None when none are due: a repair runs none.
     pub(crate) occasion: Option<Occasion>,
 }
@@ -81,19 +83,25 @@ impl Due {
     }
 }
 
-/// What hooks run for when `revision` is applied where `record` is remembered; `adopts` when that begins with taking over
-/// what somebody else installed, which then is no install any more.
-pub(crate) fn occasion(
-    revision: ComponentRevision,
-    record: Option<&Record>,
-    adopts: bool,
-) -> Option<Occasion> {
+/// How a component is found when `revision` is to be applied where `record` is remembered; `adopts` when that begins with
+/// taking over what somebody else installed, which then is no install any more.
+pub(crate) fn found(revision: ComponentRevision, record: Option<&Record>, adopts: bool) -> Found {
     match record.map(|record| (record.revision, record.taken_over)) {
-        Some((Some(reached), _)) if reached == revision => None,
-        Some((Some(_), _) | (None, true)) => Some(Occasion::Upgrade(revision)),
-        None if adopts => Some(Occasion::Upgrade(revision)),
-        Some((None, false)) | None => Some(Occasion::Install),
+        Some((Some(reached), _)) if reached == revision => Found::Differs,
+        Some((Some(_), _) | (None, true)) => Found::Changed,
+        None if adopts => Found::Changed,
+        Some((None, false)) | None => Found::Absent,
     }
+}
+
+/// What hooks run for in an operation for `strategy`, which applies `revision` if it applies anything.
+pub(crate) fn occasion(strategy: Strategy, revision: ComponentRevision) -> Option<Occasion> {
+    strategy.steps().hooks?;
+    Some(match strategy {
+        Strategy::Install => Occasion::Install,
+        Strategy::Upgrade | Strategy::Repair => Occasion::Upgrade(revision),
+        Strategy::Delete => Occasion::Delete,
+    })
 }
 
 /// Hooks as the cluster engine takes them.
@@ -249,7 +257,8 @@ mod tests {
             .expect("a record")
         };
         let of = |revision: u64, record: Option<Record>, adopts: bool| {
-            occasion(ComponentRevision(revision), record.as_ref(), adopts)
+            let revision = ComponentRevision(revision);
+            occasion(Strategy::of(found(revision, record.as_ref(), adopts)), revision)
         };
         let upgrade = |revision| Some(Occasion::Upgrade(ComponentRevision(revision)));
         assert_eq!(of(1, None, false), Some(Occasion::Install));
@@ -258,5 +267,14 @@ mod tests {
         assert_eq!(of(2, Some(record(Some(1), false)), true), upgrade(2));
         assert_eq!(of(1, None, true), upgrade(1));
         assert_eq!(of(1, Some(record(None, true)), false), upgrade(1));
+    }
+
+    #[test]
+    fn the_moments_are_those_of_the_table() {
+        for strategy in Strategy::ALL {
+            let occasion = occasion(*strategy, ComponentRevision(2));
+            let moments = occasion.map(|occasion| (occasion.before(), occasion.after()));
+            assert_eq!(moments, strategy.steps().hooks, "{strategy}");
+        }
     }
 }

@@ -5,8 +5,13 @@
 //!                ├─▶ render ─▶ transform ─▶ plan ─▶ take-fence ─▶ keep-render ─▶ prepare-namespace
 //! resolve-values ┘   (kept when marked)      │            keep-hooks                   │
 //!                                            ▼ dry run ends here                       ▼
-//!                             record ◀─ post-hooks ◀─ prune ◀─ wait-ready ◀─ apply ◀─ pre-hooks
+//!         record ◀─ restart-proxies ◀─ post-hooks ◀─ prune ◀─ wait-ready ◀─ apply ◀─ pre-hooks
 //! ```
+//!
+//! What it turns out to be for (`evenkeel_core::Strategy`) decides which hooks run and whether proxies are restarted.
+//!
+//! Before the components of a run, one operation may apply the definitions of all: collect-definitions ─▶ plan ─▶ define ─▶
+//! record.
 //!
 //! A deletion runs the hooks that were kept: plan ─▶ pre-delete-hooks ─▶ uninstall ─▶ post-delete-hooks ─▶ forget ─▶ leave.
 //!
@@ -19,6 +24,7 @@
 //! **Where does a new step go?** A file below `pipeline/`, and one line where [`Reconciler`] builds its pipelines.
 
 mod agreement;
+mod declared;
 mod error;
 mod failure;
 mod hooks;
@@ -38,6 +44,7 @@ mod task;
 mod values;
 
 pub use agreement::Agreement;
+pub use declared::{Declaration, DeclarationError, Declarations};
 pub use error::Error;
 pub use inputs::{Considered, ENGINE};
 pub use keys::SystemKeys;

@@ -38,6 +38,7 @@ pub(crate) struct Operation {
     consent: OnceLock<Box<ConsentNeeded>>,
     stopped: OnceLock<Stop>,
     not_ready: AtomicBool,
+    missing: AtomicBool,
     removed: Mutex<Vec<ObjectChange>>,
     diffs: Mutex<Vec<ObjectDiff>>,
 }
@@ -81,6 +82,7 @@ impl Operation {
             consent: OnceLock::new(),
             stopped: OnceLock::new(),
             not_ready: AtomicBool::new(false),
+            missing: AtomicBool::new(false),
             removed: Mutex::default(),
             diffs: Mutex::default(),
         })
@@ -116,6 +118,9 @@ impl Operation {
             }
             ErrorClass::NotReady => self.not_ready.store(true, Ordering::Relaxed),
             _ => {}
+        }
+        if matches!(error, evenkeel_cluster::Error::UnknownKinds(_)) {
+            self.missing.store(true, Ordering::Relaxed);
         }
         at_target(error)
     }
@@ -159,6 +164,11 @@ impl Operation {
     /// Whether it ended because objects were not ready, or not gone.
     pub(crate) fn not_ready(&self) -> bool {
         self.not_ready.load(Ordering::Relaxed)
+    }
+
+    /// Whether it needs kinds that the cluster does not serve.
+    pub(crate) fn misses_something(&self) -> bool {
+        self.missing.load(Ordering::Relaxed)
     }
 
     /// Why the guard ended the operation, if it did.

@@ -40,6 +40,11 @@ pub enum End {
         /// When to look again, at the latest.
         until: Timestamp,
     },
+    /// Something that it needs is not at the cluster: a kind that nobody serves yet. Whoever brings it may be on the way.
+    Missing {
+        /// What, and where it is needed.
+        reason: String,
+    },
     /// A try failed; another one may help.
     Retry {
         /// Why.
@@ -118,6 +123,11 @@ fn end(report: &Report<Operation>) -> End {
         }
         if let Some(stop) = operation.stopped() {
             return End::Stopped(stop);
+        }
+        if operation.misses_something() && report.conclusion() == Conclusion::Failed {
+            return End::Missing {
+                reason: reason(report),
+            };
         }
     }
     match report.conclusion() {

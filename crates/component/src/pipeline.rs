@@ -1,9 +1,11 @@
 //! The steps of an operation, and what they hand to one another.
 
 pub(crate) mod apply;
+pub(crate) mod define;
 pub(crate) mod hooks;
 pub(crate) mod obtain;
 pub(crate) mod plan;
+pub(crate) mod proxies;
 pub(crate) mod remove;
 pub(crate) mod render;
 
@@ -29,6 +31,8 @@ pub(crate) const APPLY_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The longest that anything may be waited for, whatever a component asks for.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The definitions of all components.
+pub(crate) const DEFINITIONS: Slot<define::Definitions> = Slot::new("definitions");
 /// What the source holds, shared by all who use it.
 pub(crate) const CONTENT: Slot<Content> = Slot::new("content");
 /// All values as one tree.
@@ -82,7 +86,18 @@ pub(crate) fn applying() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
         .step(apply::wait_ready())
         .step(apply::prune())
         .step(hooks::after())
+        .step(proxies::restart())
         .step(apply::record())
+        .build()
+}
+
+/// Making the cluster have the definitions of all components.
+pub(crate) fn defining() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+    Pipeline::builder("define-kinds")
+        .step(define::collect())
+        .step(define::plan())
+        .step(define::define())
+        .step(define::record())
         .build()
 }
 

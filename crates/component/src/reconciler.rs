@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_cluster::{ComponentTarget, ReadinessRules};
 use evenkeel_core::{Clock, ComponentRevision, ComponentSpec, ObjectChange, Plan};
-use evenkeel_source::Sources;
+use evenkeel_source::{Content, Sources};
 use evenkeel_steps::{
     Cancel, CancelFns, Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy, RuntimeFns,
     Spans, Unobserved,
 };
 use evenkeel_telemetry::{CancellationToken, Tasks, time};
 
+use crate::declared::Declarations;
 use crate::inputs::Considered;
 use crate::kustomize::Kustomize;
 use crate::operation::{Attached, Operation, Shared, capabilities};
+use crate::outcome::End as EndOfRun;
 use crate::pipeline::{self, PLAN, RENDERED, SESSION, obtain, render};
 use crate::render::{RenderLimits, SharedRenders};
 use crate::{Error, Outcome, Task, Values, Work};
@@ -23,7 +25,9 @@ use crate::{Error, Outcome, Task, Values, Work};
 #[derive(Clone)]
 pub struct Reconciler {
     shared: Shared,
+    declarations: Arc<Declarations>,
     applying: Pipeline<Operation>,
+    defining: Pipeline<Operation>,
     uninstalling: Pipeline<Operation>,
     orphaning: Pipeline<Operation>,
 }
@@ -88,7 +92,9 @@ impl Reconciler {
                 tasks,
                 clock,
             },
+            declarations: Arc::default(),
             applying: pipeline::applying()?,
+            defining: pipeline::defining()?,
             uninstalling: pipeline::uninstalling()?,
             orphaning: pipeline::orphaning()?,
         })
@@ -106,6 +112,14 @@ impl Reconciler {
     pub fn with_render_limits(mut self, limits: RenderLimits) -> Self {
         self.shared.render_limits = limits;
         self
+    }
+
+    pub(crate) fn set_declarations(&mut self, declarations: Declarations) {
+        self.declarations = Arc::new(declarations);
+    }
+
+    pub(crate) fn declarations(&self) -> &Declarations {
+        &self.declarations
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -140,14 +154,32 @@ impl Reconciler {
             .with_hooks(spec.hooks))
     }
 
+    /// Whether what a component renders may define kinds of its own: told from its files, without rendering them. Its
+    /// operation says what is wrong with what cannot be read.
+    pub async fn may_define(&self, spec: &ComponentSpec) -> bool {
+        let content = self.shared.sources.content(&spec.source, spec.format).await;
+        match content {
+            Ok(Content::Chart(chart)) => chart.may_define_kinds(),
+            Ok(Content::Manifests(manifests)) => {
+                let mut objects = manifests.objects().iter();
+                objects.any(|object| object.object["kind"] == "CustomResourceDefinition")
+            }
+            // What it builds is not in its files alone.
+            Ok(Content::Kustomization(_)) => true,
+            Err(_) => false,
+        }
+    }
+
     /// Runs one operation to its end: done, failed, to be tried again, or told to stop by its guard.
     pub async fn run(&self, task: Task, options: RunOptions) -> Outcome {
         let pipeline = match task.work {
             Work::Apply { .. } => &self.applying,
+            Work::Define { .. } => &self.defining,
             Work::Uninstall { .. } => &self.uninstalling,
             Work::Orphan => &self.orphaning,
         };
         let clock = Arc::clone(&self.shared.clock);
+        let mode = options.mode;
         let runtime = RuntimeFns::new(move || clock.now(), time::elapsed, time::sleep);
         let pass_options = PassOptions::new(Arc::new(runtime))
             .observer(Arc::new((Spans, Shareable(options.observer))))
@@ -163,9 +195,16 @@ impl Reconciler {
         };
         let report = Box::pin(pipeline.run(&pass, pass_options)).await;
         let end = pass.end.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let outcome = Outcome::of(&report, end.changes, end.plan);
+        let end_of_run = match outcome.end {
+            // Nobody waits for anything in a dry run.
+            EndOfRun::Missing { reason } if mode == Mode::DryRun => EndOfRun::Failed { reason },
+            end => end,
+        };
         Outcome {
             revision: end.revision,
-            ..Outcome::of(&report, end.changes, end.plan)
+            end: end_of_run,
+            ..outcome
         }
     }
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use evenkeel_cluster::{Cluster, ComponentTarget, Owner, Placement, Record, Siblings, Unknown, Wanted};
+use evenkeel_cluster::{
+    Cluster, ComponentTarget, ManifestObject, Owner, Placement, Record, Siblings, Unknown, Wanted,
+};
 use evenkeel_core::{
     ComponentName, ComponentRevision, ComponentSpec, Namespace, ObjectRef, SourceFormat, SourceRef,
 };
@@ -17,6 +19,7 @@ use tokio::sync::OnceCell;
 
 use crate::lookup::LiveLookup;
 use crate::operation::capabilities;
+use crate::pipeline::define::Definitions;
 use crate::pipeline::obtain;
 use crate::pipeline::render::{self, Place};
 use crate::reconciler::Reconciler;
@@ -152,6 +155,51 @@ impl RenderedSiblings {
         wanted
     }
 
+    /// The definitions that all of them render.
+    ///
+    /// # Errors
+    /// What the records at the target cannot be read with.
+    pub(crate) async fn definitions(&self) -> Result<Definitions, Error> {
+        let records = &self.cluster.records(&self.owner).await?;
+        let mut rendering: Vec<BoxFuture<'_, _>> = Vec::with_capacity(self.set.0.len());
+        for (sibling, _) in &self.set.0 {
+            rendering.push(Box::pin(async move {
+                let of_one = self.definitions_of(sibling, records.get(&sibling.name));
+                (&sibling.name, of_one.await)
+            }));
+        }
+        // In the order of the configuration: who comes first when two render the same.
+        let rendered: Vec<_> = stream::iter(rendering).buffered(TOGETHER).collect().await;
+        let mut definitions = Definitions::default();
+        for (name, rendered) in rendered {
+            match rendered {
+                Ok(documents) => definitions.add(name, documents),
+                Err(error) => definitions.unknown.push((name.clone(), error.to_string())),
+            }
+        }
+        Ok(definitions)
+    }
+
+    async fn definitions_of(
+        &self,
+        sibling: &Sibling,
+        record: Option<&Record>,
+    ) -> Result<Vec<ManifestObject>, Error> {
+        let target = self.cluster.component(&self.owner, &sibling.name);
+        let documents = Box::pin(self.documents(&target, sibling, record)).await?;
+        let mut documents = documents.manifest();
+        documents.retain(|document| is_definition(&document.object));
+        if !documents.is_empty() {
+            // One that is not valid is left to its component.
+            let placement = Placement {
+                namespace: sibling.namespace.clone(),
+                force_namespace: sibling.force_namespace,
+            };
+            target.desired(documents.clone(), &placement, Vec::new()).await?;
+        }
+        Ok(documents)
+    }
+
     /// The objects that one component renders.
     async fn objects(
         &self,
@@ -243,6 +291,12 @@ impl Siblings for RenderedSiblings {
     ) -> BoxFuture<'a, Wanted> {
         Box::pin(self.ask(asking, objects))
     }
+}
+
+fn is_definition(object: &serde_json::Value) -> bool {
+    let text = |key: &str| object.get(key).and_then(serde_json::Value::as_str);
+    text("kind") == Some("CustomResourceDefinition")
+        && text("apiVersion").is_some_and(|version| version.starts_with("apiextensions.k8s.io/"))
 }
 
 fn unknown(error: Error) -> Unknown {

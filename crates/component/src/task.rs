@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_cluster::{Attempt, ComponentTarget, ReadinessRules};
-use evenkeel_core::{HookPolicy, Namespace, SourceFormat, SourceRef};
+use evenkeel_core::{DeleteKind, HookPolicy, InjectedProxies, Namespace, SourceFormat, SourceRef};
 
-use crate::{Ledger, Values};
+use crate::{Ledger, RenderedSiblings, Values};
 
 /// One operation on one component of one cluster.
 #[derive(Clone)]
@@ -61,6 +61,13 @@ pub enum Work {
         hooks: HookPolicy,
         /// How long each of them may take.
         hooks_within: Duration,
+        /// The proxies that it injects into pods of others, which are restarted for a new version.
+        proxies: Option<InjectedProxies>,
+    },
+    /// Make the cluster have the definitions of all components, before any of those is applied.
+    Define {
+        /// The components.
+        components: RenderedSiblings,
     },
     /// Delete its objects and wait until they are gone.
     Uninstall {
@@ -68,6 +75,8 @@ pub enum Work {
         gone_within: Duration,
         /// Whether the hooks of the deletion run, as kept when it was applied last.
         hooks: HookPolicy,
+        /// Whether definitions and data go, too.
+        kind: DeleteKind,
         /// Whether to wait until everything is gone; without it a later deletion finishes the work (K10).
         blocking: bool,
         /// Whether finalizers that hold objects of the component's own kinds are taken off in the end.
@@ -82,6 +91,7 @@ impl Work {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Apply { .. } => "apply",
+            Self::Define { .. } => "define",
             Self::Uninstall { .. } => "uninstall",
             Self::Orphan => "orphan",
         }

@@ -182,6 +182,23 @@ impl StuckFinalizers {
     }
 }
 
+/// The proxies that a component has injected into pods of others, as Istio does its sidecars. Workloads whose pods run
+/// another one, or lack theirs, are restarted once the component was installed or upgraded, each once per image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InjectedProxies {
+    /// The name of the proxy's container.
+    #[serde(default = "default_proxy_container")]
+    pub container: String,
+    /// The image that new pods get; read from the component's ConfigMap `istio-sidecar-injector…` when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+}
+
+fn default_proxy_container() -> String {
+    "istio-proxy".to_owned()
+}
+
 /// One component of a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -222,4 +239,7 @@ pub struct ComponentSpec {
     /// What happens to objects that finalizers hold when the component is deleted.
     #[serde(default, skip_serializing_if = "StuckFinalizers::is_default")]
     pub on_stuck_finalizers: StuckFinalizers,
+    /// The proxies that it has injected into pods of others; none are restarted when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxies: Option<InjectedProxies>,
 }

@@ -25,10 +25,12 @@ mod schedule;
 mod secret;
 mod spec;
 mod state;
+mod strategy;
 
 pub use clock::{Clock, ManualClock};
 pub use component::{
-    ComponentSpec, DataRef, OnRemove, SourceFormat, SourceRef, StuckFinalizers, ValuesEntry, ValuesFrom,
+    ComponentSpec, DataRef, InjectedProxies, OnRemove, SourceFormat, SourceRef, StuckFinalizers, ValuesEntry,
+    ValuesFrom,
 };
 pub use consent::{ChangeConsent, ChangeLoss, ConsentKind, ConsentNeeded, Doomed, LossLimit};
 pub use contract::{BrokerOperationState, BrokerStatus, ClusterFacts, OperationFacts, Reports};
@@ -36,7 +38,7 @@ pub use diff::{FieldDiff, ObjectDiff};
 pub use digest::Digest;
 pub use duration::HumanDuration;
 pub use error::{Error, FieldError};
-pub use graph::ComponentGraph;
+pub use graph::{ComponentGraph, DeclaredDependency};
 pub use hook::{HookDeletePolicy, HookEvent, HookPolicy, PlannedHook};
 pub use id::{ClusterId, ComponentRevision, ConfigurationVersion, Fence, OperationId, ReconciliationId};
 pub use lease::Lease;
@@ -48,7 +50,8 @@ pub use readiness::ReadinessRule;
 pub use remote::{ChartName, ChartVersion, OciReference, RepositoryUrl};
 pub use schedule::{Day, MaintenanceWindow, ReconcileOn, Schedule};
 pub use secret::Sensitive;
-pub use spec::{ClusterSpec, DeleteMode};
+pub use spec::{ClusterSpec, DeleteKind, DeleteMode};
 pub use state::{
-    ClusterState, DueReason, OperationState, OperationStateKind, ReconciliationState, Strategy, Transition,
+    ClusterState, DueReason, OperationState, OperationStateKind, ReconciliationState, Transition,
 };
+pub use strategy::{Found, Order, Prunes, Strategy, StrategySteps};

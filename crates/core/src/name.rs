@@ -95,6 +95,22 @@ dns_label! {
     Namespace, "namespace"
 }
 
+/// The component that stands for the definitions of all others, in runs that apply those before anything else.
+const DEFINITIONS: &str = "evenkeel-crds";
+
+impl ComponentName {
+    /// The name of the operation that applies the CustomResourceDefinitions of all components of a configuration (K41). No
+    /// configuration can list it.
+    pub fn definitions() -> Self {
+        Self(DEFINITIONS.to_owned())
+    }
+
+    /// Whether it is [`ComponentName::definitions`].
+    pub fn is_definitions(&self) -> bool {
+        self.0 == DEFINITIONS
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -100,6 +100,13 @@ impl ClusterSpec {
                 let message = format!("component {:?} is listed twice", component.name.as_str());
                 errors.push(FieldError::new(format!("components[{index}].name"), message));
             }
+            if component.name.is_definitions() {
+                let message = format!(
+                    "{:?} is reserved for the definitions of all components: choose another name",
+                    component.name.as_str()
+                );
+                errors.push(FieldError::new(format!("components[{index}].name"), message));
+            }
             if component.name.as_str().len() > COMPONENT_NAME_MAX {
                 let message = format!(
                     "expected at most {COMPONENT_NAME_MAX} characters, as Helm does of a release name"
@@ -158,17 +165,41 @@ pub enum DeleteMode {
     /// Remove its components in reverse order, then the record.
     #[default]
     Uninstall,
+    /// The same, and what would outlive them: the volumes and claims that we made, and the CustomResourceDefinitions that
+    /// did not exist before us, with every object of their kinds.
+    UninstallAll,
     /// Take our labels and parents off its objects, leave them running, then remove the record.
     Orphan,
     /// Remove the record alone; for a cluster that no longer exists.
     Forget,
 }
 
+/// What the deletion of a component takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DeleteKind {
+    /// Its objects. Volumes, their claims and definitions of kinds stay: they hold what cannot be made anew.
+    #[default]
+    System,
+    /// Those, too.
+    All,
+}
+
 impl DeleteMode {
+    /// What goes of each component; nothing where they stay.
+    pub fn kind(self) -> Option<DeleteKind> {
+        match self {
+            Self::Uninstall => Some(DeleteKind::System),
+            Self::UninstallAll => Some(DeleteKind::All),
+            Self::Orphan | Self::Forget => None,
+        }
+    }
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Uninstall => "uninstall",
+            Self::UninstallAll => "uninstallAll",
             Self::Orphan => "orphan",
             Self::Forget => "forget",
         }

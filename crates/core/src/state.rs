@@ -236,32 +236,6 @@ impl OperationState {
     }
 }
 
-/// What a reconciliation is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    /// Nothing of ours is there yet.
-    Install,
-    /// A new configuration version.
-    Upgrade,
-    /// The same version, because something differs.
-    Repair,
-    /// Everything goes.
-    Delete,
-}
-
-impl Strategy {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Install => "install",
-            Self::Upgrade => "upgrade",
-            Self::Repair => "repair",
-            Self::Delete => "delete",
-        }
-    }
-}
-
 /// Why a cluster is due, in order of urgency: the scheduler's lanes (DESIGN §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -27,6 +27,8 @@ pub(crate) use verdict::{FORGET_HINT, component_reason, deletion_failed};
 
 /// How often reconciliations past their deadline, or left by a process that died, are looked for.
 const BACKSTOP: Duration = Duration::from_secs(10);
+/// How many operations look again for a missing dependency at a time; each then waits for its turn at the end of the queue.
+const RECHECKED_TOGETHER: u32 = 100;
 /// How many are finished at a time.
 const FINISHED_TOGETHER: u32 = 100;
 
@@ -209,6 +211,14 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
             log(&id, finish(&inner, &id).await);
         }
         consent::resume(&inner).await?;
+        // What is missing may come from elsewhere than the run that waits for it.
+        let looked_for = inner.store.recheck_missing(RECHECKED_TOGETHER).await?;
+        if looked_for > 0 {
+            tracing::debug!(
+                operations = looked_for,
+                "missing dependencies are looked for again"
+            );
+        }
         for id in inner.store.overdue_reconciliations(FINISHED_TOGETHER).await? {
             log(&id, give_up(&inner, &id).await);
         }

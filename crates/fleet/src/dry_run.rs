@@ -7,7 +7,9 @@ use std::time::Duration;
 use evenkeel_api as api;
 use evenkeel_cluster::{Attempt, Cluster, Owner, ReadinessRules, Stop};
 use evenkeel_component::{End, Outcome, RunOptions, TargetLedger, Task, Values, Work};
-use evenkeel_core::{ClusterName, ComponentName, ComponentSpec, DeleteMode, Fence, HookPolicy, OnRemove};
+use evenkeel_core::{
+    ClusterName, ComponentName, ComponentSpec, DeleteKind, DeleteMode, Fence, HookPolicy, OnRemove,
+};
 use evenkeel_steps::Mode;
 use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
@@ -67,12 +69,7 @@ async fn plan(inner: &Inner, name: &ClusterName) -> Result<api::ClusterPlan, Err
         if let Some(spec) = spec.components.iter().find(|spec| spec.name == *component) {
             tasks.push(match deletion {
                 None => Planned::listed(&settings, spec),
-                Some(mode) => Planned::removed(
-                    &settings,
-                    spec.name.clone(),
-                    Some(spec),
-                    mode == DeleteMode::Orphan,
-                ),
+                Some(mode) => Planned::removed(&settings, spec.name.clone(), Some(spec), going(mode)),
             });
         }
     }
@@ -80,14 +77,18 @@ async fn plan(inner: &Inner, name: &ClusterName) -> Result<api::ClusterPlan, Err
     let unlisted: BTreeSet<ComponentName> = at_cluster
         .unexpected
         .into_iter()
-        .filter(|name| !listed.contains(name))
+        .filter(|name| !listed.contains(name) && !name.is_definitions())
         .collect();
     if !unlisted.is_empty() {
         let former = former::listings(&*inner.store, &cluster.id, configuration.version, &unlisted).await?;
         for name in unlisted {
             let spec = former.get(&name).and_then(|listing| listing.component(&name));
-            let orphan = spec.is_some_and(|spec| spec.on_remove == OnRemove::Orphan);
-            tasks.push(Planned::removed(&settings, name.clone(), spec, orphan));
+            let goes = match (deletion, spec.map(|spec| spec.on_remove)) {
+                (Some(mode), _) => going(mode),
+                (None, Some(OnRemove::Orphan)) => None,
+                (None, _) => Some(DeleteKind::System),
+            };
+            tasks.push(Planned::removed(&settings, name.clone(), spec, goes));
         }
     }
     let mut planned = Vec::with_capacity(tasks.len());
@@ -100,6 +101,14 @@ async fn plan(inner: &Inner, name: &ClusterName) -> Result<api::ClusterPlan, Err
         version: configuration.version,
         components,
     })
+}
+
+/// What goes of each component of a cluster that is deleted so. Its objects stay where its record alone goes.
+fn going(mode: DeleteMode) -> Option<DeleteKind> {
+    match mode {
+        DeleteMode::Orphan => None,
+        mode => Some(mode.kind().unwrap_or_default()),
+    }
 }
 
 /// One component and what is to be found out about it.
@@ -142,24 +151,32 @@ impl Planned {
                 ready_within: Some(timeout),
                 hooks: spec.hooks,
                 hooks_within: timeout,
+                proxies: spec.proxies.clone(),
             })
         });
         let work = work.map_err(|problem| plan.reason = Some(problem)).ok();
         Self { plan, work }
     }
 
-    fn removed(settings: &Settings, name: ComponentName, spec: Option<&ComponentSpec>, orphan: bool) -> Self {
+    /// A component that goes as `kind` says, or is let go where there is none.
+    fn removed(
+        settings: &Settings,
+        name: ComponentName,
+        spec: Option<&ComponentSpec>,
+        kind: Option<DeleteKind>,
+    ) -> Self {
         let timeout = spec.and_then(|spec| spec.timeout).map(|timeout| timeout.0);
-        let (planned, work) = if orphan {
-            (api::PlannedWork::Orphan, Work::Orphan)
-        } else {
+        let (planned, work) = if let Some(kind) = kind {
             let work = Work::Uninstall {
                 gone_within: timeout.unwrap_or(settings.ready_timeout),
                 hooks: spec.map_or_else(HookPolicy::default, |spec| spec.hooks),
+                kind,
                 blocking: true,
                 strip_finalizers: false,
             };
             (api::PlannedWork::Delete, work)
+        } else {
+            (api::PlannedWork::Orphan, Work::Orphan)
         };
         Self {
             plan: Self::of(name, planned),
@@ -201,7 +218,10 @@ async fn one(inner: &Inner, client: &Cluster, owner: &Owner, planned: Planned) -
     plan.revision = revision;
     plan.reason = match end {
         End::Succeeded | End::Planned => None,
-        End::Failed { reason } | End::Retry { reason, .. } | End::Waiting { reason, .. } => Some(reason),
+        End::Failed { reason }
+        | End::Missing { reason }
+        | End::Retry { reason, .. }
+        | End::Waiting { reason, .. } => Some(reason),
         End::NeedsConsent(needed) => Some(format!("{needed}; it waits for consent")),
         End::Stopped(_) => Some("it was interrupted".to_owned()),
         End::Fenced { .. } => Some("somebody else works on it at this moment".to_owned()),

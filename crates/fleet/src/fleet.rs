@@ -112,6 +112,7 @@ impl Fleet {
         }
         let sources = Arc::new(sources);
         let reconciler = Reconciler::new(Arc::clone(&sources), tasks.clone(), Arc::clone(&clock))?;
+        let reconciler = reconciler.with_declarations(settings.declarations.clone());
         let mut reconciler = reconciler.with_render_limits(settings.render_limits);
         if let Some(options) = &settings.kustomize {
             reconciler = reconciler.with_kustomize(Kustomize::new(options.clone()));

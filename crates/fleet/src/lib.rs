@@ -14,7 +14,7 @@
 //! may be lost at any moment. Services wait for the inventory's [`Signal`](evenkeel_inventory::Signal)s and for the next
 //! moment something becomes due; nothing polls but a rare backstop.
 //!
-//! **Where is …?** who is due: `scheduler`; what is found at one cluster: `look`; what follows from it: `planner`; who
+//! **Where is …?** who is due: `scheduler`; what is found at one cluster: `look`; what follows from it: `planner`, `prerequisites`; who
 //! does it: `workers`; who is watched, so that drift is seen at once: `watches`; what a cluster's status says: `bookkeeper`;
 //! which settings count: `tuning`; what people may ask for: `requests`, `control`; what they have to agree to:
 //! `consent`; whose turn it is: `fair`; in which hours: `maintenance`; what fails elsewhere: `breaker`.
@@ -40,6 +40,7 @@ mod maintenance;
 mod pause;
 mod phase;
 mod planner;
+mod prerequisites;
 mod requests;
 mod scheduler;
 mod settings;
@@ -52,5 +53,6 @@ mod workers;
 
 pub use error::Error;
 pub use fleet::{Fleet, METRICS_CONTENT_TYPE, Parts};
+pub use prerequisites::Prerequisites;
 pub use settings::{SettingError, Settings};
 pub use watches::Watched;

@@ -174,6 +174,7 @@ impl Look<'_> {
                 running.run.version == version
                     && operations
                         .iter()
+                        .filter(|operation| !operation.component.is_definitions())
                         .all(|operation| running.busy.contains(&operation.component))
             })
     }
@@ -206,14 +207,17 @@ impl Look<'_> {
             Ok(mut findings) => {
                 let watch = findings.watch.take();
                 let asked = &self.cluster.status.asked.components;
-                match findings.with(asked, &configuration).into_plan(&configuration)? {
-                    Ok(planned) if self.is_in_good_hands(version, &planned) => {
+                let findings = findings.with(asked, &configuration);
+                match findings.into_plan(self, &configuration).await {
+                    Err(Trouble::Inventory(error)) => Err(error),
+                    Err(trouble) => self.cannot(version, trouble).await,
+                    Ok(Ok(planned)) if self.is_in_good_hands(version, &planned) => {
                         tracing::debug!("left to the reconciliation that runs");
                         self.note().await
                     }
-                    Ok(planned) if self.is_held(&configuration, &planned).await? => Ok(()),
-                    Ok(planned) => self.begin(version, planned).await,
-                    Err(unready) => {
+                    Ok(Ok(planned)) if self.is_held(&configuration, &planned).await? => Ok(()),
+                    Ok(Ok(planned)) => self.begin(version, planned).await,
+                    Ok(Err(unready)) => {
                         if let Some((target, baseline)) = watch {
                             self.inner.watches.watch(&self.cluster.id, &target, baseline);
                         }

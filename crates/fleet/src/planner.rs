@@ -1,13 +1,14 @@
 //! From what differs at one cluster to the operations of one reconciliation. Pure.
 //!
 //! ```text
+//! definitions ─▶ applies of whoever waits for nobody else
 //! moved:    delete (old namespace) ─▶ apply        a dependency ─▶ its dependents
 //! removed:                            dependents ─▶ delete          dependents ─▶ what they needed
 //! ```
 //! Edges are drawn among the operations of the run alone: what is as it should be is waited for by nobody. No cycle can
 //! come of it: deletions in an old namespace wait for one another along the reversed graph, applications wait for those
 //! and for one another along the graph, deletions of what was removed wait for applications and for one another along the
-//! reversed graph of the version that listed them last.
+//! reversed graph of the version that listed them last; definitions wait for nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +37,15 @@ pub(crate) struct Removal {
     pub(crate) dependents: BTreeSet<ComponentName>,
 }
 
+/// What is to be known beside the components that differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// Whether anything of ours is at the cluster already.
+    pub(crate) present: bool,
+    /// Why the definitions of all components are to be applied before any of these begins, if they are.
+    pub(crate) definitions: Option<String>,
+}
+
 /// What one reconciliation is for, and its operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Planned {
@@ -45,15 +55,14 @@ pub(crate) struct Planned {
 
 /// The operations that bring a cluster to configuration `version`, whose graph is `graph`.
 ///
-/// `present` says whether anything of ours is at the cluster already.
 pub(crate) fn plan(
     version: ConfigurationVersion,
     graph: &ComponentGraph,
     applications: Vec<Application>,
     removals: Vec<Removal>,
-    present: bool,
+    around: Around,
 ) -> Planned {
-    let strategy = strategy(&applications, &removals, present);
+    let strategy = strategy(&applications, &removals, around.present);
     let mut applications: BTreeMap<ComponentName, Application> = applications
         .into_iter()
         .map(|application| (application.component.clone(), application))
@@ -65,6 +74,16 @@ pub(crate) fn plan(
         .map(|application| application.component.clone())
         .collect();
     let mut run = Run::default();
+    let definitions = around.definitions.map(|cause| {
+        run.push(NewOperation {
+            component: ComponentName::definitions(),
+            kind: strategy,
+            version,
+            cause,
+            depends_on: Vec::new(),
+            carries: None,
+        })
+    });
     let dependents = graph.reversed();
     for name in dependents.order().iter().filter(|name| moved.contains(*name)) {
         let cause = applications
@@ -88,16 +107,19 @@ pub(crate) fn plan(
             continue;
         };
         let waits = nearest(name, &applied, |name| graph.depends_on(name));
-        let waits = waits
+        let mut waits: Vec<usize> = waits
             .iter()
             .filter_map(|name| run.applications.get(name).copied())
-            .chain(run.moves.get(name).copied());
+            .collect();
+        // Who waits for others waits for what they wait for.
+        waits.extend(definitions.filter(|_| waits.is_empty()));
+        waits.extend(run.moves.get(name).copied());
         let operation = NewOperation {
             component: application.component,
             kind: application.kind,
             version,
             cause: application.cause,
-            depends_on: waits.collect(),
+            depends_on: waits,
             carries: None,
         };
         let position = run.push(operation);
@@ -190,18 +212,19 @@ where
     found
 }
 
-/// What a run is for: an install where nothing of ours is, an upgrade when what is wanted changed, else a repair.
+/// What a run is for; see [`Strategy::of_run`].
 fn strategy(applications: &[Application], removals: &[Removal], present: bool) -> Strategy {
-    let changes = |application: &Application| {
-        application.moved.is_some() || matches!(application.kind, Strategy::Install | Strategy::Upgrade)
-    };
-    if !present && !applications.is_empty() {
-        Strategy::Install
-    } else if !removals.is_empty() || applications.iter().any(changes) {
-        Strategy::Upgrade
-    } else {
-        Strategy::Repair
-    }
+    let moved = applications
+        .iter()
+        .filter(|application| application.moved.is_some());
+    let gone = moved
+        .map(|_| Strategy::Delete)
+        .chain(removals.iter().map(|_| Strategy::Delete));
+    let parts = applications
+        .iter()
+        .map(|application| application.kind)
+        .chain(gone);
+    Strategy::of_run(parts, present)
 }
 
 #[cfg(test)]

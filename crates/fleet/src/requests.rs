@@ -59,6 +59,7 @@ impl Fleet {
         document.spec.validate()?;
         check_schedule(&document.spec)?;
         check_readiness(&document.spec)?;
+        self.check_order(&document.spec).await?;
         self.check_sources(&document.spec).await?;
         for tries_left in (0..PUT_TRIES).rev() {
             let stored = self.stored_spec(path).await?;
@@ -353,6 +354,7 @@ impl Fleet {
         };
         let settings = self.inner().settings_of(&cluster);
         consent::check_change(&settings, name, &newest.spec, &spec, &rollback.consent)?;
+        self.check_order(&spec).await?;
         self.check_sources(&spec).await?;
         check_readiness(&spec)?;
         let put = PutCluster {
@@ -444,6 +446,13 @@ impl Fleet {
             .map_err(|error| Error::Sources(vec![FieldError::new("archive", error.to_string())]))?;
         let digest = self.store().put_archive(archive.into()).await?;
         Ok(api::Archive { digest, size })
+    }
+
+    /// Refuses components that depend on one another in a circle, or on one that is not listed, by what is declared of them
+    /// beside `dependsOn`.
+    async fn check_order(&self, spec: &ClusterSpec) -> Result<(), Error> {
+        let graph = self.inner().reconciler.graph(&spec.components, false).await;
+        graph.map(drop).map_err(Error::Invalid)
     }
 
     /// Refuses at once what could never be rendered: a directory outside the root, or none, and values for what takes

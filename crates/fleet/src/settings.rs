@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use evenkeel_cluster::WatchOptions;
-use evenkeel_component::{KustomizeOptions, RenderLimits};
+use evenkeel_component::{Declarations, KustomizeOptions, RenderLimits};
 use evenkeel_core::{HumanDuration, LossLimit};
 use evenkeel_inventory::ClaimLimits;
+
+use crate::Prerequisites;
 
 /// The most clusters that can be watched: each keeps a connection, of which a process has 2,000 at most, and others need
 /// some, too.
@@ -89,6 +91,10 @@ pub struct Settings {
     pub component_losses: LossLimit,
     /// How long an operation waits for consent.
     pub consent_within: Duration,
+    /// Which components go before all others where they are listed.
+    pub prerequisites: Prerequisites,
+    /// What component reconcilers declare that their components depend on.
+    pub declarations: Declarations,
 }
 
 impl Default for Settings {
@@ -125,6 +131,8 @@ impl Default for Settings {
             object_losses: LossLimit::OBJECTS,
             component_losses: LossLimit::COMPONENTS,
             consent_within: Duration::from_secs(24 * 60 * 60),
+            prerequisites: Prerequisites::default(),
+            declarations: Declarations::default(),
         }
     }
 }

@@ -30,6 +30,9 @@ pub(crate) enum Trouble {
     /// It did not answer, or refused.
     #[error("{word}: {0}", word = word(.0))]
     Cluster(#[from] evenkeel_cluster::Error),
+    /// Its components cannot be put in order: what reconcilers declare of them does not go together.
+    #[error("the order of its components: {0}")]
+    Order(evenkeel_core::Error),
     /// The whole look took too long.
     #[error("unreachable: looking at it was not done within {0:?}")]
     Slow(Duration),
@@ -55,7 +58,7 @@ fn word(error: &evenkeel_cluster::Error) -> &'static str {
 impl Trouble {
     /// Whether waiting cannot help: only a person's change can.
     pub(crate) fn needs_change(&self) -> bool {
-        matches!(self, Self::NoKubeconfig)
+        matches!(self, Self::NoKubeconfig | Self::Order(_))
     }
 
     /// Whether the cluster was asked at all: one that could not be reached is left alone for a moment, and what was not

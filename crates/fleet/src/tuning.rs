@@ -155,6 +155,13 @@ fn set(settings: &mut Settings, key: &str, value: &Setting) {
         "retry-longest" => time(&mut settings.retry_longest),
         "failures-max" => count(&mut settings.failures_max),
         "delete-failures-max" => count(&mut settings.delete_failures_max),
+        "prerequisites" => {
+            if let Setting::Text(text) = value
+                && let Ok(prerequisites) = text.parse()
+            {
+                settings.prerequisites = prerequisites;
+            }
+        }
         "gone-when-host-unknown" => {
             if let Setting::Boolean(value) = value {
                 settings.gone_when_host_unknown = *value;

@@ -1,7 +1,9 @@
 //! From what the inventory knows to what the API shows. Secret values are masked here, once.
 
 use evenkeel_api as api;
-use evenkeel_core::{ClusterSpec, ComponentGraph, ComponentName, Digest, ReconciliationId};
+use evenkeel_core::{
+    ClusterSpec, ComponentGraph, ComponentName, Digest, OperationStateKind, ReconciliationId,
+};
 use evenkeel_inventory as inventory;
 use jiff::Timestamp;
 
@@ -46,7 +48,23 @@ pub(crate) fn status(
 ) -> api::ClusterStatus {
     let suspension = control::suspension(&cluster, now);
     let broker_status = contract::status(&cluster, suspension.is_some(), live);
-    let mut components: Vec<_> = components.into_iter().map(component).collect();
+    // Definitions are nobody's component; they are shown while something is the matter with them.
+    let is_done = |component: &inventory::ComponentStatus| {
+        let state = component
+            .operation
+            .as_ref()
+            .map(|operation| operation.state.kind());
+        let done = matches!(
+            state,
+            None | Some(OperationStateKind::Succeeded | OperationStateKind::Superseded)
+        );
+        component.component.is_definitions() && done
+    };
+    let mut components: Vec<_> = components
+        .into_iter()
+        .filter(|component| !is_done(component))
+        .map(self::component)
+        .collect();
     // Those on their way out are in no graph and come last.
     let place = |name: &ComponentName| {
         graph

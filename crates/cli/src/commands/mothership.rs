@@ -88,6 +88,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", default_value_t = HumanDuration(Settings::default().consent_within))]
     consent_within: HumanDuration,
     #[command(flatten)]
+    order: crate::order::Arguments,
+    #[command(flatten)]
     scheduling: crate::scheduling::Arguments,
 }
 
@@ -151,6 +153,8 @@ impl Arguments {
                 least: self.deletions_least,
             },
             consent_within: self.consent_within.0,
+            prerequisites: self.order.prerequisites.clone(),
+            declarations: self.order.declarations()?,
             ..Settings::default()
         }))
     }

@@ -165,7 +165,7 @@ pub(crate) fn prune() -> ClosureStep<Operation> {
 pub(crate) fn record() -> ClosureStep<Operation> {
     step("record")
         .needs((SESSION, RENDERED))
-        .after("post-hooks")
+        .after("restart-proxies")
         .timeout(APPLY_TIMEOUT)
         .live_only()
         .run(|cx: Context<Operation>, (session, rendered)| async move {
@@ -203,7 +203,7 @@ fn is_recorded(operation: &Operation, inputs: &evenkeel_cluster::Inputs) -> bool
     })
 }
 
-fn changes(plan: &Plan, wanted: impl Fn(PlanAction) -> bool) -> Vec<Change> {
+pub(super) fn changes(plan: &Plan, wanted: impl Fn(PlanAction) -> bool) -> Vec<Change> {
     plan.changes
         .iter()
         .filter(|change| change.action != PlanAction::None && wanted(change.action))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evenkeel_cluster::{Error, HookRun, Hooks, Occasion, Stop, WriteGuard};
-use evenkeel_core::{HookEvent, HookPolicy, Sensitive};
+use evenkeel_core::{ComponentRevision, HookEvent, HookPolicy, Sensitive, Strategy};
 use evenkeel_steps::{Change, ClosureStep, Context, Decision, Failure, Outcome, step};
 use evenkeel_telemetry::time;
 
@@ -183,7 +183,8 @@ pub(crate) async fn kept_hooks(operation: &Operation) -> Result<Due, Failure> {
     };
     Ok(Due {
         hooks,
-        occasion: Some(Occasion::Delete),
+        strategy: Strategy::Delete,
+        occasion: hooks::occasion(Strategy::Delete, ComponentRevision::default()),
     })
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use evenkeel_cluster::PlanOptions;
+use evenkeel_core::Strategy;
 use evenkeel_steps::{ClosureStep, Context, Mode, Outcome, step};
 use tokio::sync::Mutex;
 
 use crate::Work;
-use crate::hooks::{Due, occasion};
+use crate::hooks::{Due, found, occasion};
 use crate::operation::Operation;
 use crate::pipeline::obtain::{self, not_applying};
 use crate::pipeline::{DESIRED, DUE, HOOKS, PLAN, PREPARE_TIMEOUT, RENDERED, SESSION};
@@ -57,9 +58,12 @@ pub(crate) fn plan() -> ClosureStep<Operation> {
                         ));
                     }
                 }
+                let found = found(rendered.revision, operation.record.as_ref(), plan.adopts());
+                let strategy = Strategy::of(found);
                 let due = Due {
                     hooks: prepared.hooks.clone(),
-                    occasion: occasion(rendered.revision, operation.record.as_ref(), plan.adopts()),
+                    strategy,
+                    occasion: occasion(strategy, rendered.revision),
                 };
                 let mut summary = plan.summary().clone();
                 let planned = due.planned(&operation.task.target).await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use evenkeel_cluster::{DeleteOptions, Deletion, Error, Event, Observer, Stop};
-use evenkeel_core::{ObjectChange, Plan};
+use evenkeel_core::{DeleteKind, ObjectChange, Plan};
 use evenkeel_steps::{Change, ClosureStep, Context, Decision, Failure, Outcome, step};
 use evenkeel_telemetry::time;
 
@@ -144,11 +144,13 @@ fn options(operation: &Operation) -> Option<DeleteOptions> {
     match operation.task.work {
         Work::Uninstall {
             gone_within,
+            kind,
             blocking,
             strip_finalizers,
             ..
         } => Some(DeleteOptions {
             timeout: gone_within,
+            all: kind == DeleteKind::All,
             blocking,
             strip_finalizers,
             ..DeleteOptions::default()

@@ -1,5 +1,6 @@
 //! One component at one cluster, and what tests do with it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +10,11 @@ use evenkeel_cluster::{
 };
 use evenkeel_component::{
     Considered, Error, KUSTOMIZE_TIMEOUT, Kustomize, KustomizeOptions, Layer, Outcome, Reconciler,
-    RemoteBases, RunOptions, TargetLedger, Task, Values, Work,
+    RemoteBases, RenderedSiblings, RunOptions, Sibling, SiblingSet, TargetLedger, Task, Values, Work,
 };
 use evenkeel_core::{
-    ClusterName, ComponentName, Fence, HookPolicy, Namespace, Sensitive, SourceRef, ValuesFrom,
+    ClusterName, ComponentName, DeleteKind, Fence, HookPolicy, InjectedProxies, Namespace, Sensitive,
+    SourceRef, ValuesFrom,
 };
 use evenkeel_simulator::{Options, Simulator};
 use evenkeel_source::{DirectoryPolicy, NoArchives, Sources};
@@ -180,6 +182,7 @@ impl Bench {
         Work::Uninstall {
             gone_within: PATIENCE,
             hooks,
+            kind: DeleteKind::System,
             blocking: true,
             strip_finalizers: false,
         }
@@ -193,6 +196,60 @@ impl Bench {
             *adopt = take_over;
         }
         self.run(work, Mode::Live).await
+    }
+
+    /// Applies a component that injects proxies into pods of others.
+    pub(crate) async fn apply_injecting(&self, text: &str, injected: InjectedProxies, mode: Mode) -> Outcome {
+        let mut work = self.work(text, Vec::new());
+        if let Work::Apply { proxies, .. } = &mut work {
+            *proxies = Some(injected);
+        }
+        self.run(work, mode).await
+    }
+
+    /// Deletes everything of the component, with definitions and data.
+    pub(crate) async fn uninstall_all(&self) -> Outcome {
+        let mut work = self.uninstalling(HookPolicy::Run);
+        if let Work::Uninstall { kind, .. } = &mut work {
+            *kind = DeleteKind::All;
+        }
+        self.run(work, Mode::Live).await
+    }
+
+    /// Applies the definitions of other components in one operation, before any of these.
+    pub(crate) async fn define(&self, others: &[(&str, &Path)]) -> Outcome {
+        let sibling = |(name, path): &(&str, &Path)| Sibling {
+            name: self.other(name),
+            source: SourceRef::Directory {
+                path: path.display().to_string(),
+            },
+            format: None,
+            values: Values::default(),
+            namespace: self.namespace.clone(),
+            force_namespace: false,
+        };
+        let set = Arc::new(SiblingSet::new(others.iter().map(sibling).collect()));
+        let (cluster, owner) = (self.cluster.clone(), self.target.owner().clone());
+        let components = RenderedSiblings::new(self.reconciler.clone(), cluster, owner, set);
+        let target = self
+            .cluster
+            .component(self.target.owner(), &ComponentName::definitions());
+        let record = target.record().await.unwrap();
+        let task = Task {
+            work: Work::Define { components },
+            attempt: Attempt {
+                fence: record.map_or(Fence(1), |record| record.fence.next()),
+                guard: Arc::new(Unguarded),
+            },
+            ledger: Arc::new(TargetLedger::new(target.clone())),
+            target,
+        };
+        self.reconciler.run(task, RunOptions::default()).await
+    }
+
+    /// The name of another component of this scenario.
+    pub(crate) fn other(&self, name: &str) -> ComponentName {
+        ComponentName::new(format!("{name}-{}", self.target.name())).unwrap()
     }
 
     /// Applies as long as `guard` lets it write, until `cancel`.
@@ -234,6 +291,7 @@ impl Bench {
             ready_within: Some(PATIENCE),
             hooks: HookPolicy::Run,
             hooks_within: PATIENCE,
+            proxies: None,
         }
     }
 

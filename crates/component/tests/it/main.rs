@@ -52,4 +52,8 @@ on_both!(
     a_broken_manifest_says_where_and_applies_nothing,
     a_kustomization_is_built_kept_and_pruned,
     values_for_what_takes_none_are_refused,
+    each_strategy_does_what_its_table_says,
+    a_deletion_takes_definitions_only_when_all_is_asked,
+    definitions_of_all_go_first_and_once,
+    a_new_proxy_restarts_what_runs_the_old_one,
 );

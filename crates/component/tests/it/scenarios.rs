@@ -2,6 +2,7 @@
 
 mod formats;
 mod hooks;
+mod strategies;
 
 use evenkeel_component::{End, Outcome};
 use evenkeel_core::{DataRef, PlanAction, ValuesFrom};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use crate::bench::Bench;
 pub(crate) use formats::*;
 pub(crate) use hooks::*;
+pub(crate) use strategies::*;
 
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {color: {{ .Values.color | default \"red\" | quote }}, revision: {{ .Release.Revision | quote }}}\n";
 const DEPLOYMENT: &str = "

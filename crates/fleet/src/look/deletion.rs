@@ -8,7 +8,7 @@ use evenkeel_inventory::{self as inventory, Configuration, Due, FailureCount, St
 use super::{Look, former};
 use crate::planner::{self, Planned, Removal};
 use crate::targets::Trouble;
-use crate::{bookkeeper, pause};
+use crate::{bookkeeper, pause, prerequisites};
 
 impl Look<'_> {
     /// Plans the removal of everything of ours; a cluster with nothing of ours is gone from the record at once.
@@ -47,7 +47,20 @@ impl Look<'_> {
         let mut names = target.check(&owner, &[]).await?.unexpected;
         names.extend(self.running.iter().flat_map(|running| running.busy.clone()));
         let specs = configuration.map_or(&[][..], |configuration| &configuration.spec.components);
-        let graph = ComponentGraph::new(specs).map_err(inventory::Error::Invalid)?;
+        let graph = match configuration {
+            Some(configuration) => {
+                prerequisites::order(self.inner, &self.settings(), &configuration.spec).await
+            }
+            None => ComponentGraph::new(specs),
+        };
+        // What cannot be put in order now was put in place all the same, and goes.
+        let graph = match graph {
+            Ok(graph) => graph,
+            Err(error) => {
+                tracing::warn!(%error, "the cluster is deleted in the order that its configuration alone gives");
+                ComponentGraph::new(specs).map_err(inventory::Error::Invalid)?
+            }
+        };
         let listed: BTreeSet<ComponentName> = specs.iter().map(|spec| spec.name.clone()).collect();
         let unlisted: BTreeSet<ComponentName> = names.difference(&listed).cloned().collect();
         let former = former::listings(&*self.inner.store, &self.cluster.id, newest, &unlisted).await?;
@@ -57,10 +70,15 @@ impl Look<'_> {
                 let listing = former.get(*other);
                 listing.is_some_and(|listing| listing.depends_on(other).contains(component))
             };
+            let dependents = match component.is_definitions() {
+                // Before all others when they come, after all others when they go.
+                true => names.iter().filter(|name| *name != component).cloned().collect(),
+                false => unlisted.iter().filter(needed_by).cloned().collect(),
+            };
             Removal {
                 version: former.get(component).map_or(newest, |listing| listing.version),
                 cause: "the cluster is deleted".to_owned(),
-                dependents: unlisted.iter().filter(needed_by).cloned().collect(),
+                dependents,
                 component: component.clone(),
             }
         };

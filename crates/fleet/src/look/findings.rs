@@ -12,7 +12,8 @@ use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 
 use super::{Look, Steady, former};
-use crate::planner::{self, Application, Planned, Removal};
+use crate::planner::{self, Application, Around, Planned, Removal};
+use crate::prerequisites;
 use crate::requests::warn_of;
 use crate::targets::Trouble;
 
@@ -59,10 +60,11 @@ impl Findings {
     ///
     /// What differs nowhere and is not ready needs no operation. When there is a run anyway, it is waited for there too: who
     /// depends on it must wait, and the cluster is ready only when everything is.
-    pub(super) fn into_plan(
+    pub(super) async fn into_plan(
         self,
+        look: &Look<'_>,
         configuration: &Configuration,
-    ) -> Result<Result<Planned, Steady>, inventory::Error> {
+    ) -> Result<Result<Planned, Steady>, Trouble> {
         let Self {
             mut applications,
             removals,
@@ -83,19 +85,52 @@ impl Findings {
             cause: format!("it is not ready: {reason}"),
             moved: None,
         }));
-        let graph = configuration.spec.validate().map_err(inventory::Error::Invalid)?;
-        let version = configuration.version;
+        let graph = prerequisites::order(look.inner, &look.settings(), &configuration.spec).await;
+        let graph = graph.map_err(Trouble::Order)?;
+        let around = Around {
+            present,
+            definitions: look.definitions(configuration, &applications).await,
+        };
         Ok(Ok(planner::plan(
-            version,
+            configuration.version,
             &graph,
             applications,
             removals,
-            present,
+            around,
         )))
     }
 }
 
 impl Look<'_> {
+    /// Why the definitions of all components go before any of `applications`, if they do: where several begin and one of
+    /// those that are new to the cluster may define kinds. A component alone applies its definitions first by itself.
+    async fn definitions(
+        &self,
+        configuration: &Configuration,
+        applications: &[Application],
+    ) -> Option<String> {
+        if applications.len() < 2 {
+            return None;
+        }
+        for application in applications {
+            let spec = configuration
+                .spec
+                .components
+                .iter()
+                .find(|spec| spec.name == application.component)
+                .filter(|_| application.kind.steps().brings_version);
+            if let Some(spec) = spec
+                && self.inner.reconciler.may_define(spec).await
+            {
+                return Some(format!(
+                    "component {} may define kinds that others use",
+                    spec.name
+                ));
+            }
+        }
+        None
+    }
+
     /// Compares the cluster with `configuration`.
     pub(super) async fn findings(&self, configuration: &Configuration) -> Result<Findings, Trouble> {
         let inner = self.inner;
@@ -139,7 +174,7 @@ impl Look<'_> {
             removals: Vec::new(),
             unready: BTreeMap::new(),
             known_unready: known.items.iter().any(|component| component.not_ready.is_some()),
-            present: !check.unexpected.is_empty(),
+            present: check.unexpected.iter().any(|name| !name.is_definitions()),
             watch: check.baseline.take().map(|baseline| (target.clone(), baseline)),
         };
         for (spec, inputs) in components.iter().zip(&considered) {
@@ -193,7 +228,7 @@ impl Look<'_> {
             .map(|component| &component.component)
             .chain(&check.unexpected)
             .chain(busy)
-            .filter(|name| !listed.contains(name))
+            .filter(|name| !listed.contains(name) && !name.is_definitions())
             .cloned()
             .collect();
         findings.removals = self.removals(configuration.version, unlisted).await?;
@@ -303,18 +338,18 @@ impl Found<'_> {
             .map(|namespace| format!("its namespace changed from {namespace} to {wanted}"));
         let was_applied = record.is_some_and(|record| record.revision.is_some());
         let same_inputs = record.is_some_and(|record| record.inputs == self.inputs.map(|inputs| inputs.all));
-        let kind = if moved.is_some() || self.has(&Difference::NotInstalled) {
-            Strategy::Install
+        let found = if moved.is_some() || self.has(&Difference::NotInstalled) {
+            evenkeel_core::Found::Absent
         } else if !self.may_have_moved() || (was_applied && same_inputs) {
-            Strategy::Repair
+            evenkeel_core::Found::Differs
         } else if was_applied {
-            Strategy::Upgrade
+            evenkeel_core::Found::Changed
         } else {
-            Strategy::Install
+            evenkeel_core::Found::Absent
         };
         Application {
             moved,
-            ..application(self.spec, kind, told(self.differences))
+            ..application(self.spec, Strategy::of(found), told(self.differences))
         }
     }
 }

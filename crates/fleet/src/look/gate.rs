@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::{ReconcileOn, Strategy};
+use evenkeel_core::ReconcileOn;
 use evenkeel_inventory::{self as inventory, Configuration, Due};
 use jiff::Timestamp;
 
@@ -55,7 +55,7 @@ impl Look<'_> {
         }
         let now = self.now();
         let settings = &self.inner.settings;
-        if planned.strategy != Strategy::Install
+        if planned.strategy.steps().waits_for_window
             && let Opening::Opens(at) = maintenance::opening(&configuration.spec.schedule.windows, now)
         {
             let usual = phase::next_check(&self.cluster.id, settings.check_interval, now);
@@ -64,7 +64,7 @@ impl Look<'_> {
             return Some((at.min(usual), reason));
         }
         let reason = planned.operations.iter().find_map(|operation| {
-            if !matches!(operation.kind, Strategy::Install | Strategy::Upgrade) {
+            if !operation.kind.steps().brings_version {
                 return None;
             }
             let components = &configuration.spec.components;

@@ -1,4 +1,5 @@
-//! What a run is for, chosen from what is found (K16, K35), and the order of its operations: who waits for whom (K44).
+//! What a run is for, chosen from what is found (K16, K35), and the order of its operations: definitions first, then
+//! prerequisites (K41), then whoever waits for whom (K44).
 
 use evenkeel_core::{ComponentSpec, Strategy};
 use proptest::prelude::*;
@@ -37,6 +38,13 @@ fn moved(component: &str) -> Application {
     }
 }
 
+fn around(present: bool) -> Around {
+    Around {
+        present,
+        definitions: None,
+    }
+}
+
 fn removal(component: &str, dependents: &[&str]) -> Removal {
     Removal {
         component: name(component),
@@ -69,7 +77,7 @@ fn shown(planned: &Planned) -> Vec<String> {
 fn dependencies_are_drawn_among_the_operations_alone() {
     let graph = graph(&[("db", &[]), ("api", &["db"]), ("web", &["api"])]);
     let all = ["db", "api", "web"].map(|name| apply(name, Strategy::Install));
-    let planned = plan(V, &graph, all.to_vec(), Vec::new(), false);
+    let planned = plan(V, &graph, all.to_vec(), Vec::new(), around(false));
     assert_eq!(planned.strategy, Strategy::Install);
     assert_eq!(
         shown(&planned),
@@ -81,20 +89,71 @@ fn dependencies_are_drawn_among_the_operations_alone() {
     );
     // The one in between is as it should be; the order of the others stays.
     let two = ["web", "db"].map(|name| apply(name, Strategy::Repair));
-    let planned = plan(V, &graph, two.to_vec(), Vec::new(), true);
+    let planned = plan(V, &graph, two.to_vec(), Vec::new(), around(true));
     assert_eq!(planned.strategy, Strategy::Repair);
     assert_eq!(shown(&planned), ["repair db", "repair web < repair db"]);
     let one = vec![apply("web", Strategy::Upgrade)];
-    let planned = plan(V, &graph, one, Vec::new(), true);
+    let planned = plan(V, &graph, one, Vec::new(), around(true));
     assert_eq!(planned.strategy, Strategy::Upgrade);
     assert_eq!(shown(&planned), ["upgrade web"]);
+}
+
+#[test]
+fn definitions_go_before_everything_then_prerequisites_then_the_graph() {
+    let graph = graph(&[("db", &[]), ("web", &["db"]), ("istio", &[]), ("cache", &[])]);
+    let graph = graph.with_prerequisites(&[vec![name("istio"), name("istiod")]]);
+    let all = ["db", "web", "istio", "cache"].map(|name| apply(name, Strategy::Install));
+    let with = |definitions: bool| Around {
+        present: false,
+        definitions: definitions.then(|| "kinds".to_owned()),
+    };
+    let planned = plan(V, &graph, all.to_vec(), Vec::new(), with(true));
+    assert_eq!(
+        shown(&planned),
+        [
+            "install evenkeel-crds",
+            "install istio < install evenkeel-crds",
+            "install cache < install istio",
+            "install db < install istio",
+            "install web < install db, install istio",
+        ]
+    );
+    // Whoever is as it should be is waited for by nobody.
+    let some = ["web", "cache"].map(|name| apply(name, Strategy::Upgrade));
+    let planned = plan(V, &graph, some.to_vec(), Vec::new(), with(false));
+    assert_eq!(shown(&planned), ["upgrade cache", "upgrade web"]);
+}
+
+#[test]
+fn definitions_go_last_when_everything_goes() {
+    let graph = graph(&[("db", &[]), ("web", &["db"])]);
+    let removals = vec![
+        removal("db", &[]),
+        removal("web", &[]),
+        removal("evenkeel-crds", &["db", "web"]),
+    ];
+    let planned = deletion(&graph, removals);
+    assert_eq!(
+        shown(&planned),
+        [
+            "delete db < delete web",
+            "delete web",
+            "delete evenkeel-crds < delete db, delete web"
+        ]
+    );
 }
 
 #[test]
 fn what_is_removed_goes_after_whoever_used_it() {
     let graph = graph(&[("web", &[])]);
     let removals = vec![removal("db", &["cache", "web"]), removal("cache", &["web"])];
-    let planned = plan(V, &graph, vec![apply("web", Strategy::Upgrade)], removals, true);
+    let planned = plan(
+        V,
+        &graph,
+        vec![apply("web", Strategy::Upgrade)],
+        removals,
+        around(true),
+    );
     assert_eq!(planned.strategy, Strategy::Upgrade);
     assert_eq!(
         shown(&planned),
@@ -110,7 +169,13 @@ fn what_is_removed_goes_after_whoever_used_it() {
 #[test]
 fn a_moved_component_is_deleted_first_in_reverse_order() {
     let graph = graph(&[("db", &[]), ("web", &["db"])]);
-    let planned = plan(V, &graph, vec![moved("db"), moved("web")], Vec::new(), true);
+    let planned = plan(
+        V,
+        &graph,
+        vec![moved("db"), moved("web")],
+        Vec::new(),
+        around(true),
+    );
     assert_eq!(planned.strategy, Strategy::Upgrade);
     assert_eq!(
         shown(&planned),
@@ -182,7 +247,7 @@ proptest! {
             removal(&names[number], &dependents)
         });
         let removals: Vec<_> = removals.collect();
-        let planned = plan(V, &graph, applications.collect(), removals.clone(), true);
+        let planned = plan(V, &graph, applications.collect(), removals.clone(), around(true));
         prop_assert!(is_acyclic(&planned.operations), "{:?}", shown(&planned));
         let planned = deletion(&graph, removals);
         prop_assert!(is_acyclic(&planned.operations), "{:?}", shown(&planned));

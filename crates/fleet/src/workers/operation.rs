@@ -56,8 +56,13 @@ pub(super) async fn run(
         },
         end => verdict(&operation, end, hold.why(), inner.clock.now()),
     };
+    let mut missing = false;
     let state = match said {
         Verdict::Report(state) => state,
+        Verdict::Missing(state) => {
+            missing = true;
+            state
+        }
         Verdict::Fenced(at_target, state) => {
             if let Err(error) = inner
                 .store
@@ -78,7 +83,14 @@ pub(super) async fn run(
         inner.breakers.note(version, &operation.cluster, state.kind());
     }
     let waits = state.kind() == OperationStateKind::Waiting;
-    report(inner, &operation, hold, timeline, state, changes).await;
+    let report = Report {
+        operation: operation.id.clone(),
+        fence: hold.fence(),
+        state,
+        changes,
+        timeline: timeline.take(),
+    };
+    deliver(inner, report, missing).await;
     // Consent may have come between the question and the wait; what is missed here is seen to later.
     if waits && let Err(error) = consent::resume(inner).await {
         tracing::warn!(%error, "operations with consent could not be returned to the queue");
@@ -125,27 +137,16 @@ fn say(timeline: &Timeline, state: &OperationState) {
     }
 }
 
-/// Delivers the report until it is taken, or until it no longer matters.
-async fn report(
-    inner: &Inner,
-    operation: &ClaimedOperation,
-    hold: &Hold,
-    timeline: &Timeline,
-    state: OperationState,
-    changes: Vec<ObjectChange>,
-) {
-    let report = Report {
-        operation: operation.id.clone(),
-        fence: hold.fence(),
-        state,
-        changes,
-        timeline: timeline.take(),
-    };
+/// Delivers the report until it is taken, or until it no longer matters; `missing` when it waits for a dependency.
+async fn deliver(inner: &Inner, report: Report, missing: bool) {
     for attempt in 1..=REPORT_TRIES {
-        let answer = match inner.reports.write(report.clone()).await {
-            Ok(answer) => answer,
-            // The process ends and nobody gathers reports any more.
-            Err(crate::batch::Ending) => inner.store.report(report.clone()).await,
+        let answer = match missing {
+            true => inner.store.report_missing(report.clone()).await,
+            false => match inner.reports.write(report.clone()).await {
+                Ok(answer) => answer,
+                // The process ends and nobody gathers reports any more.
+                Err(crate::batch::Ending) => inner.store.report(report.clone()).await,
+            },
         };
         match answer {
             Ok(settled) => return bookkeeper::settled(inner, &settled).await,
@@ -299,7 +300,8 @@ async fn siblings(
     configuration: &Configuration,
 ) -> Result<Option<Arc<SiblingSet>>, Unprepared> {
     let run = &operation.reconciliation;
-    if operation.strategy == Strategy::Delete {
+    // Definitions are shared, and move nowhere.
+    if operation.strategy == Strategy::Delete || operation.component.is_definitions() {
         return Ok(None);
     }
     if let Some(set) = inner.siblings.get(run) {
@@ -332,12 +334,31 @@ async fn what(
         .find(|spec| spec.name == operation.component);
     let timeout = spec.and_then(|spec| spec.timeout).map(|timeout| timeout.0);
     let timeout = timeout.unwrap_or(settings.ready_timeout);
+    let mode = cluster.deletion.as_ref().map(|deletion| deletion.mode);
+    let whole = operation.strategy == Strategy::Delete;
     let uninstall = Work::Uninstall {
         gone_within: timeout,
         hooks: spec.map(|spec| spec.hooks).unwrap_or_default(),
+        // Taking a component off a cluster that stays never takes its data.
+        kind: mode
+            .filter(|_| whole)
+            .and_then(DeleteMode::kind)
+            .unwrap_or_default(),
         blocking: true,
         strip_finalizers: spec.is_some_and(|spec| spec.on_stuck_finalizers == StuckFinalizers::Strip),
     };
+    if operation.kind != Strategy::Delete && operation.component.is_definitions() {
+        let client = inner
+            .targets
+            .cluster(&operation.cluster, configuration.kubeconfig.or(Some(0)))
+            .await?;
+        let owner = inner.owner(&cluster.name)?;
+        let set = inner
+            .siblings
+            .make(&operation.reconciliation, &configuration.spec);
+        let components = RenderedSiblings::new(inner.reconciler.clone(), client, owner, set);
+        return Ok(Work::Define { components });
+    }
     if operation.kind != Strategy::Delete {
         let Some(spec) = spec else {
             return Err(Unprepared::Useless(format!(
@@ -361,10 +382,10 @@ async fn what(
             ready_within: Some(timeout),
             hooks: spec.hooks,
             hooks_within: timeout,
+            proxies: spec.proxies.clone(),
         });
     }
-    if operation.strategy == Strategy::Delete {
-        let mode = cluster.deletion.map(|deletion| deletion.mode);
+    if whole {
         return Ok(match mode {
             Some(DeleteMode::Orphan) => Work::Orphan,
             _ => uninstall,

@@ -21,6 +21,8 @@ pub(super) enum Verdict {
     Report(OperationState),
     /// This, once the inventory's counter has been raised.
     Fenced(Fence, OperationState),
+    /// This, until somebody has brought what is missing.
+    Missing(OperationState),
     /// Nothing: somebody else speaks for it now.
     Silence,
 }
@@ -34,6 +36,19 @@ pub(super) fn verdict(operation: &ClaimedOperation, end: End, why: Option<Why>, 
     Verdict::Report(match end {
         End::Succeeded => OperationState::Succeeded,
         End::Failed { reason } => OperationState::Failed { reason },
+        End::Missing { reason } => match why {
+            Some(why) => stopped(why),
+            None if now >= operation.deadline => OperationState::Failed {
+                reason: format!("{reason}; no time is left to wait for it"),
+            },
+            // Whoever brings it resumes the operation, which costs no attempt.
+            None => {
+                return Verdict::Missing(OperationState::Waiting {
+                    reason: format!("a dependency that is missing: {reason}"),
+                    deadline: operation.deadline,
+                });
+            }
+        },
         End::Retry { reason, at } | End::Waiting { reason, until: at } => {
             match why {
                 Some(why) => stopped(why),
@@ -162,6 +177,25 @@ mod tests {
             Verdict::Report(OperationState::Succeeded)
         );
         assert_eq!(said(End::Succeeded, Some(Why::Lost)), Verdict::Silence);
+    }
+
+    #[test]
+    fn a_missing_dependency_is_waited_for_until_the_deadline() {
+        let missing = End::Missing {
+            reason: "the cluster serves no kind Widget".to_owned(),
+        };
+        let waits = said(missing.clone(), None);
+        assert!(
+            matches!(&waits, Verdict::Missing(OperationState::Waiting { reason, deadline })
+                if reason.contains("Widget") && *deadline == operation().deadline),
+            "{waits:?}"
+        );
+        let late = verdict(&operation(), missing.clone(), None, operation().deadline);
+        assert!(matches!(late, Verdict::Report(OperationState::Failed { .. })));
+        assert_eq!(
+            said(missing, Some(Why::Superseded)),
+            Verdict::Report(OperationState::Superseded)
+        );
     }
 
     #[test]

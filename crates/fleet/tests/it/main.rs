@@ -15,6 +15,7 @@ mod dry_run;
 mod failures;
 mod installs;
 mod moves;
+mod planner;
 mod repairs;
 mod requests;
 mod restart;

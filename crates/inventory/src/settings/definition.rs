@@ -187,6 +187,15 @@ pub const SETTINGS: &[SettingDefinition] = &[
         "gone-when-host-unknown",
         "whether a cluster that is being deleted counts as gone when the name of its API server cannot be resolved",
     ),
+    SettingDefinition {
+        key: "prerequisites",
+        kind: SettingKind::Text {
+            pattern: "(?:[a-z0-9]([a-z0-9-]*[a-z0-9])?([,;][a-z0-9]([a-z0-9-]*[a-z0-9])?)*)?",
+            max: 4_096,
+        },
+        finest: SettingLayer::Cluster,
+        about: "components that go before all others where they are listed: groups one after the other, like a,b;c",
+    },
     time(
         "ready-timeout",
         SECOND,

@@ -28,6 +28,8 @@ pub(super) struct Arguments {
 enum Mode {
     /// Remove its components in reverse order, then the record
     Uninstall,
+    /// The same, and the volumes, claims and definitions of kinds that we made, with all data in them
+    UninstallAll,
     /// Leave everything running and take our labels off it, then remove the record
     Orphan,
     /// Remove the record alone; for a cluster that no longer exists
@@ -38,6 +40,7 @@ impl From<Mode> for DeleteMode {
     fn from(mode: Mode) -> Self {
         match mode {
             Mode::Uninstall => Self::Uninstall,
+            Mode::UninstallAll => Self::UninstallAll,
             Mode::Orphan => Self::Orphan,
             Mode::Forget => Self::Forget,
         }

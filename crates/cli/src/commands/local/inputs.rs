@@ -83,6 +83,7 @@ impl Inputs {
             readiness: Vec::new(),
             hooks: self.hooks,
             on_stuck_finalizers: StuckFinalizers::default(),
+            proxies: None,
         }
     }
 }

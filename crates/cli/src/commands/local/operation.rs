@@ -7,7 +7,7 @@ use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Error, ErrorClass, Own
 use evenkeel_component::{
     Agreement, End, Outcome, Reconciler, RenderedSiblings, RunOptions, SiblingSet, TargetLedger, Task, Work,
 };
-use evenkeel_core::{Fence, ObjectChange};
+use evenkeel_core::{DeleteKind, Fence, ObjectChange};
 use evenkeel_steps::{Backoff, Mode, Observer, RetryPolicy};
 use evenkeel_telemetry::{CancellationToken, time};
 
@@ -176,6 +176,7 @@ impl Runner {
                 ready_within: wait.then_some(left),
                 hooks: inputs.hooks,
                 hooks_within: left,
+                proxies: None,
             },
             Intent::Delete {
                 wait,
@@ -183,6 +184,7 @@ impl Runner {
             } => Work::Uninstall {
                 gone_within: left,
                 hooks: inputs.hooks,
+                kind: DeleteKind::System,
                 blocking: wait,
                 strip_finalizers,
             },
@@ -233,7 +235,10 @@ impl Runner {
                     Intent::Delete { wait: false, .. } => State::Deleting,
                 };
             }
-            End::Failed { reason } | End::Retry { reason, .. } | End::Waiting { reason, .. } => {
+            End::Failed { reason }
+            | End::Missing { reason }
+            | End::Retry { reason, .. }
+            | End::Waiting { reason, .. } => {
                 report.fail(reason);
             }
             End::NeedsConsent(needed) => report.fail(format!(
