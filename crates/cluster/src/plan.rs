@@ -546,7 +546,10 @@ impl Context<'_> {
         }
         let shared = self.shared?.record.get(&desired.object)?;
         let mut recorded = shared.recorded.clone();
-        recorded.content = shared.wanted_by.get(self.target.name()).cloned().flatten();
+        // Who applies definitions in the place of others goes by what was applied last, whoever wanted it.
+        if !self.target.name().is_definitions() {
+            recorded.content = shared.wanted_by.get(self.target.name()).cloned().flatten();
+        }
         Some(recorded)
     }
 }
