@@ -5,7 +5,7 @@ mod administration;
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{ClusterName, DeleteMode, HumanDuration, ReconciliationId, Sensitive};
+use evenkeel_core::{ClusterName, DeleteMode, HumanDuration, KubeconfigFrom, ReconciliationId, Sensitive};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 
@@ -97,6 +97,19 @@ impl Client {
                 .body(kubeconfig.expose().clone()),
         )
         .await
+    }
+
+    /// Says where a cluster's kubeconfig is read.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn put_kubeconfig_from(
+        &self,
+        name: &ClusterName,
+        from: &KubeconfigFrom,
+    ) -> Result<Accepted, Error> {
+        let request = self.request(Method::PUT, &["v2", "clusters", name.as_str(), "kubeconfig-from"])?;
+        self.call(request.json(from)).await
     }
 
     /// One cluster.

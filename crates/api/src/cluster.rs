@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::{
     BrokerStatus, ChangeConsent, ClusterId, ClusterName, ClusterSpec, ClusterState, ComponentName,
-    ComponentRevision, ConfigurationVersion, DeleteMode, Error, FieldError, OperationId, OperationState,
-    ReconciliationId, Sensitive,
+    ComponentRevision, ConfigurationVersion, DeleteMode, Error, FieldError, Kubeconfig, KubeconfigFrom,
+    OperationId, OperationState, ReconciliationId, Sensitive,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,15 +15,17 @@ use crate::{Page, Suspension};
 
 /// The fields of a [`ClusterDocument`] that are no part of the specification.
 const KUBECONFIG: &str = "kubeconfig";
+const KUBECONFIG_FROM: &str = "kubeconfigFrom";
 const CONSENT: &str = "consent";
 
-/// The body of `PUT /v2/clusters/{name}`: a [`ClusterSpec`] and, where it is to change, the kubeconfig.
+/// The body of `PUT /v2/clusters/{name}`: a [`ClusterSpec`] and, where it is to change, how the cluster is reached: a
+/// `kubeconfig`, or `kubeconfigFrom`, which says where one is read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterDocument {
     /// What the cluster should run.
     pub spec: ClusterSpec,
-    /// How it is reached. Write-only; left out, the stored one is kept.
-    pub kubeconfig: Option<Sensitive<String>>,
+    /// How it is reached. Left out, what is stored is kept; the content of a kubeconfig is write-only.
+    pub kubeconfig: Option<Kubeconfig>,
     /// What the change may lose. Write-only; needed only by a change that loses it.
     pub consent: BTreeSet<ChangeConsent>,
 }
@@ -34,23 +36,10 @@ impl ClusterDocument {
     /// # Errors
     /// [`Error::Spec`] with the path of the field that is unknown, missing or of the wrong type.
     pub fn from_value(mut value: Value) -> Result<Self, Error> {
-        let kubeconfig = match value.as_object_mut().and_then(|fields| fields.remove(KUBECONFIG)) {
-            None | Some(Value::Null) => None,
-            Some(Value::String(text)) => Some(Sensitive::new(text)),
-            Some(_) => {
-                let message = "expected the kubeconfig's content as text";
-                return Err(Error::Spec(vec![FieldError::new(KUBECONFIG, message)]));
-            }
-        };
+        let kubeconfig = kubeconfig(&mut value)?;
         let consent = match value.as_object_mut().and_then(|fields| fields.remove(CONSENT)) {
             None | Some(Value::Null) => BTreeSet::new(),
-            Some(consent) => serde_path_to_error::deserialize(consent).map_err(|error| {
-                let path = match error.path().to_string() {
-                    path if path == "." => CONSENT.to_owned(),
-                    path => format!("{CONSENT}{path}"),
-                };
-                Error::Spec(vec![FieldError::new(path, error.inner().to_string())])
-            })?,
+            Some(consent) => read_field(CONSENT, consent)?,
         };
         let spec = serde_path_to_error::deserialize(value).map_err(|error| {
             Error::Spec(vec![FieldError::new(
@@ -72,13 +61,54 @@ impl ClusterDocument {
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
         let mut value = serde_json::to_value(&self.spec)?;
         if let (Some(fields), Some(kubeconfig)) = (value.as_object_mut(), &self.kubeconfig) {
-            fields.insert(KUBECONFIG.to_owned(), Value::String(kubeconfig.expose().clone()));
+            let (field, value) = match kubeconfig {
+                Kubeconfig::Inline(content) => (KUBECONFIG, Value::String(content.expose().clone())),
+                Kubeconfig::From(from) => (KUBECONFIG_FROM, serde_json::to_value(from)?),
+            };
+            fields.insert(field.to_owned(), value);
         }
         if let Some(fields) = value.as_object_mut().filter(|_| !self.consent.is_empty()) {
             fields.insert(CONSENT.to_owned(), serde_json::to_value(&self.consent)?);
         }
         Ok(value)
     }
+}
+
+/// Takes how the cluster is reached out of a document.
+fn kubeconfig(document: &mut Value) -> Result<Option<Kubeconfig>, Error> {
+    let mut take = |field: &str| {
+        let value = document.as_object_mut().and_then(|fields| fields.remove(field));
+        value.filter(|value| !value.is_null())
+    };
+    let refused = |field: &str, message: String| Err(Error::Spec(vec![FieldError::new(field, message)]));
+    match (take(KUBECONFIG), take(KUBECONFIG_FROM)) {
+        (None, None) => Ok(None),
+        (Some(Value::String(content)), None) => Ok(Some(Sensitive::new(content).into())),
+        (Some(_), None) => refused(KUBECONFIG, "expected the kubeconfig's content as text".to_owned()),
+        (None, Some(from)) => {
+            let from: KubeconfigFrom = read_field(KUBECONFIG_FROM, from)?;
+            match from.field_errors(KUBECONFIG_FROM) {
+                errors if errors.is_empty() => Ok(Some(from.into())),
+                errors => Err(Error::Spec(errors)),
+            }
+        }
+        (Some(_), Some(_)) => refused(
+            KUBECONFIG_FROM,
+            format!("expected one of {KUBECONFIG} and {KUBECONFIG_FROM}, found both"),
+        ),
+    }
+}
+
+/// Reads one field of a document; an error names the whole path.
+fn read_field<T: serde::de::DeserializeOwned>(field: &str, value: Value) -> Result<T, Error> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = match error.path().to_string() {
+            path if path == "." => field.to_owned(),
+            path if path.starts_with('[') => format!("{field}{path}"),
+            path => format!("{field}.{path}"),
+        };
+        Error::Spec(vec![FieldError::new(path, error.inner().to_string())])
+    })
 }
 
 /// What became of an accepted document.
@@ -117,8 +147,11 @@ pub struct Cluster {
     pub version: ConfigurationVersion,
     /// When it was registered.
     pub created: Timestamp,
-    /// Whether a kubeconfig is stored.
+    /// Whether it is known how to reach it.
     pub has_kubeconfig: bool,
+    /// Where its kubeconfig is read; none for one that was sent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_from: Option<KubeconfigFrom>,
     /// What it should run.
     pub spec: ClusterSpec,
     /// How it is.
@@ -326,6 +359,55 @@ mod tests {
         let read = ClusterDocument::from_value(document.clone())?;
         assert!(!format!("{read:?}").contains("abc"));
         assert_eq!(read.to_value()?["kubeconfig"], document["kubeconfig"]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_kubeconfig_is_sent_or_read_elsewhere() -> Result<(), Box<dyn std::error::Error>> {
+        for from in [
+            serde_json::json!({"secret": {"namespace": "kcp-system", "name": "west", "key": "config"}}),
+            serde_json::json!({"gardenerShoot": {"namespace": "garden-dev", "name": "west", "lifetime": "2h"}}),
+        ] {
+            let document = serde_json::json!({"name": "c1", "components": [], "kubeconfigFrom": from});
+            let read = ClusterDocument::from_value(document.clone())?;
+            assert!(matches!(read.kubeconfig, Some(Kubeconfig::From(_))));
+            assert_eq!(read.to_value()?["kubeconfigFrom"], document["kubeconfigFrom"]);
+        }
+        for (kubeconfig, from, expected) in [
+            (
+                serde_json::json!("x"),
+                serde_json::json!({"secret": {}}),
+                "kubeconfigFrom: expected one of kubeconfig and kubeconfigFrom, found both",
+            ),
+            (
+                Value::Null,
+                serde_json::json!({"secret": {}, "gardenerShoot": {"namespace": "g", "name": "s"}}),
+                "kubeconfigFrom",
+            ),
+            (
+                Value::Null,
+                serde_json::json!({"secret": {"nmae": "west"}}),
+                "kubeconfigFrom.secret",
+            ),
+            (
+                Value::Null,
+                serde_json::json!({"gardenerShoot": {"namespace": "g", "name": "s", "lifetime": "1m"}}),
+                "kubeconfigFrom.gardenerShoot.lifetime: expected a time from 10m to 1d",
+            ),
+            (
+                Value::Null,
+                serde_json::json!({"file": {"path": "/etc/passwd"}}),
+                "kubeconfigFrom",
+            ),
+        ] {
+            let document =
+                serde_json::json!({"name": "c1", "kubeconfig": kubeconfig, "kubeconfigFrom": from});
+            let text = ClusterDocument::from_value(document).map_err(|error| error.to_string());
+            assert!(
+                text.as_ref().is_err_and(|text| text.starts_with(expected)),
+                "expected {expected:?}: {text:?}"
+            );
+        }
         Ok(())
     }
 }

@@ -46,15 +46,27 @@ pub(crate) struct OwnKubeconfig {
 /// Reads the kubeconfig again when the server does not accept its credentials any more: a long run outlives tokens and
 /// certificates, which other programs put into place meanwhile.
 #[derive(Clone, Debug)]
-struct Again {
-    given: Option<PathBuf>,
-    overrides: Overrides,
-    allow_exec: bool,
+enum Again {
+    /// From files.
+    Read {
+        given: Option<PathBuf>,
+        overrides: Overrides,
+        allow_exec: bool,
+    },
+    /// It stays; the files that it names may be others.
+    Same(Sensitive<String>),
 }
 
 impl KubeconfigSource for Again {
     fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>> {
-        let read = read(self.given.as_deref(), &self.overrides, self.allow_exec);
+        let read = match self {
+            Self::Same(content) => return Box::pin(std::future::ready(Some(content.clone()))),
+            Self::Read {
+                given,
+                overrides,
+                allow_exec,
+            } => read(given.as_deref(), overrides, *allow_exec),
+        };
         let newest = match read {
             Ok(own) => Some(own.content),
             Err(error) => {
@@ -93,6 +105,21 @@ pub(crate) struct Overrides {
     pub(crate) token: Option<Sensitive<String>>,
 }
 
+/// One that was put together here; its paths are absolute.
+pub(crate) fn given(config: Value, name: &str) -> OwnKubeconfig {
+    // JSON is YAML.
+    let content = Sensitive::new(config.to_string());
+    OwnKubeconfig {
+        name: format!("kubeconfig {name}"),
+        again: Again::Same(content.clone()),
+        content,
+        policy: KubeconfigPolicy::Own {
+            allow_exec: false,
+            base: PathBuf::from("/"),
+        },
+    }
+}
+
 /// Reads the given file; else those that `KUBECONFIG` lists, the first to name a thing wins; else `~/.kube/config`.
 pub(crate) fn read(
     given: Option<&Path>,
@@ -118,7 +145,7 @@ pub(crate) fn read(
         lay_over(&mut config, overrides);
     }
     Ok(OwnKubeconfig {
-        again: Again {
+        again: Again::Read {
             given: given.map(Path::to_owned),
             overrides: overrides.clone(),
             allow_exec,

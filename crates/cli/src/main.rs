@@ -10,6 +10,7 @@ mod database;
 mod diffs;
 mod documents;
 mod kubeconfig;
+mod kubeconfigs;
 mod kustomize;
 mod limits;
 mod order;

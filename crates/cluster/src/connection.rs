@@ -2,6 +2,7 @@
 
 mod breaker;
 mod client;
+mod credentials;
 mod kubeconfig;
 mod limits;
 mod pace;
@@ -13,8 +14,9 @@ mod unheard;
 mod warm;
 mod watch;
 
-pub use client::{Cluster, ConnectOptions, KubeconfigSource};
+pub use client::{Cluster, ConnectOptions};
 pub(crate) use client::{Guard, HeldOpen};
+pub use credentials::{KubeconfigSource, Refreshed};
 pub use kubeconfig::KubeconfigPolicy;
 pub use limits::{Limits, RequestCounts, Verb};
 pub(crate) use patch::PatchKind;

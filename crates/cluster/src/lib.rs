@@ -26,6 +26,7 @@ mod discovery;
 mod drift;
 mod error;
 mod fingerprint;
+mod gardener;
 mod guard;
 mod hooks;
 mod identity;
@@ -59,7 +60,7 @@ pub use applyset::{
 };
 pub use check::{ClusterCheck, Difference, Expected, Verdict};
 pub use connection::{
-    Cluster, ConnectOptions, KubeconfigPolicy, KubeconfigSource, Limits, RequestCounts, Verb,
+    Cluster, ConnectOptions, KubeconfigPolicy, KubeconfigSource, Limits, Refreshed, RequestCounts, Verb,
 };
 pub use delete::{DeleteOptions, Deletion};
 pub use discovery::{Discovery, Resource};
@@ -68,6 +69,7 @@ pub use error::{
     RenderedTwice, Stop, StuckObject,
 };
 pub use fingerprint::Fingerprint;
+pub use gardener::ShootKubeconfig;
 pub use guard::{Attempt, Unguarded, WriteGuard};
 pub use hooks::{HookDocument, HookFailure, HookRun, Hooks, Occasion};
 pub use identity::ClusterUid;

@@ -48,7 +48,7 @@ impl Declarations {
                 VersionConstraint::parse(versions).map_err(|problem| DeclarationError {
                     index,
                     versions: versions.clone(),
-                    problem: problem.to_string(),
+                    problem,
                 })?;
             }
         }

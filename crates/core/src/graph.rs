@@ -294,12 +294,12 @@ mod tests {
     fn group(names: &[&str]) -> Vec<ComponentName> {
         names
             .iter()
-            .map(|name| ComponentName::new(name).expect("a name"))
+            .map(|name| ComponentName::new(*name).expect("a name"))
             .collect()
     }
 
     fn edges(graph: &ComponentGraph, name: &str) -> Vec<String> {
-        let name = ComponentName::new(name).expect("a name");
+        let name = ComponentName::new(*name).expect("a name");
         graph.depends_on(&name).map(ToString::to_string).collect()
     }
 

@@ -33,6 +33,9 @@ pub enum Error {
     /// The kubeconfig cannot be used.
     #[error("{0}")]
     Kubeconfig(#[source] Box<evenkeel_cluster::Error>),
+    /// This mothership cannot read a kubeconfig there.
+    #[error("{0}")]
+    KubeconfigFrom(FieldError),
     /// The cluster did not answer, or not as it should.
     #[error("cluster {cluster}: {problem}")]
     Target {

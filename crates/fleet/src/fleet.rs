@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use evenkeel_cluster::{KubeconfigPolicy, Owner};
 use evenkeel_component::{Kustomize, Reconciler};
-use evenkeel_core::{Clock, ClusterName, ClusterState, Sensitive};
+use evenkeel_core::{Clock, ClusterName, ClusterState, Kubeconfig};
 use evenkeel_inventory::{CheckNote, Report, Settled, Store};
 use evenkeel_source::{DirectoryPolicy, Remote, Sources};
 use evenkeel_telemetry::metrics::StepMetrics;
@@ -16,6 +16,7 @@ use crate::archives::StoredArchives;
 use crate::batch::Batch;
 use crate::breaker::Breakers;
 use crate::gauges::ClusterGauges;
+use crate::kubeconfigs::{KubeconfigClusters, Kubeconfigs};
 use crate::siblings::SiblingSets;
 use crate::targets::Targets;
 use crate::tuning::Tuning;
@@ -35,6 +36,8 @@ pub struct Parts {
     pub directories: DirectoryPolicy,
     /// The way to charts of repositories and registries; none when they are refused.
     pub remote: Option<Remote>,
+    /// The clusters that kubeconfigs are read from.
+    pub kubeconfigs: KubeconfigClusters,
     /// How the mothership works.
     pub settings: Settings,
     /// The clock, the same as the inventory's.
@@ -63,10 +66,11 @@ pub(crate) struct Inner {
     pub(crate) sources: Arc<Sources>,
     pub(crate) reconciler: Reconciler,
     pub(crate) settings: Settings,
-    pub(crate) tuning: Tuning,
+    pub(crate) tuning: Arc<Tuning>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tasks: Tasks,
     pub(crate) steps: StepMetrics,
+    pub(crate) kubeconfigs: Arc<Kubeconfigs>,
     pub(crate) targets: Targets,
     pub(crate) watches: Watches,
     pub(crate) workers: Workers,
@@ -97,6 +101,7 @@ impl Fleet {
             store,
             directories,
             remote,
+            kubeconfigs,
             settings,
             clock,
             tasks,
@@ -117,17 +122,29 @@ impl Fleet {
         if let Some(options) = &settings.kustomize {
             reconciler = reconciler.with_kustomize(Kustomize::new(options.clone()));
         }
-        let targets = Targets::new(Arc::clone(&store), &settings, Arc::clone(&clock));
+        let tuning = Arc::new(Tuning::new(settings.clone()));
+        let kubeconfigs = Arc::new(Kubeconfigs::new(
+            Arc::clone(&store),
+            kubeconfigs,
+            Arc::clone(&tuning),
+        ));
+        let targets = Targets::new(
+            Arc::clone(&store),
+            Arc::clone(&kubeconfigs),
+            &settings,
+            Arc::clone(&clock),
+        );
         let watches = Watches::new(Arc::clone(&store), &settings, Arc::clone(&clock), tasks.clone());
         Ok(Self(Arc::new(Inner {
             store,
             sources,
             reconciler,
-            tuning: Tuning::new(settings.clone()),
+            tuning,
             settings,
             clock,
             tasks,
             steps,
+            kubeconfigs,
             targets,
             watches,
             workers: Workers::default(),
@@ -200,10 +217,15 @@ impl Fleet {
         Ok(self.0.watches.is_calm(&cluster.id))
     }
 
-    pub(crate) async fn check_kubeconfig(&self, kubeconfig: &Sensitive<String>) -> Result<(), Error> {
-        evenkeel_cluster::Cluster::check_kubeconfig(kubeconfig, &KubeconfigPolicy::Registered)
-            .await
-            .map_err(|error| Error::Kubeconfig(Box::new(error)))
+    pub(crate) async fn check_kubeconfig(&self, kubeconfig: &Kubeconfig) -> Result<(), Error> {
+        match kubeconfig {
+            Kubeconfig::Inline(content) => {
+                evenkeel_cluster::Cluster::check_kubeconfig(content, &KubeconfigPolicy::Registered)
+                    .await
+                    .map_err(|error| Error::Kubeconfig(Box::new(error)))
+            }
+            Kubeconfig::From(from) => self.0.kubeconfigs.check(from).map_err(Error::KubeconfigFrom),
+        }
     }
 
     pub(crate) fn inner(&self) -> &Inner {

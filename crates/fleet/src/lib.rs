@@ -34,6 +34,7 @@ mod fair;
 mod fleet;
 mod gauges;
 mod keys;
+mod kubeconfigs;
 mod ledger;
 mod look;
 mod maintenance;
@@ -53,6 +54,7 @@ mod workers;
 
 pub use error::Error;
 pub use fleet::{Fleet, METRICS_CONTENT_TYPE, Parts};
+pub use kubeconfigs::KubeconfigClusters;
 pub use prerequisites::Prerequisites;
 pub use settings::{SettingError, Settings};
 pub use watches::Watched;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use evenkeel_api as api;
 use evenkeel_cluster::ReadinessRules;
 use evenkeel_core::{
-    ClusterName, ClusterSpec, ConfigurationVersion, DeleteMode, DueReason, FieldError, ReconciliationId,
-    ReconciliationState, Sensitive, SourceRef,
+    ClusterName, ClusterSpec, ConfigurationVersion, DeleteMode, DueReason, FieldError, Kubeconfig,
+    ReconciliationId, ReconciliationState, SourceRef,
 };
 use evenkeel_inventory::{
     self as inventory, Change, ClusterFilter, Cursor, DeletionOutcome, PageRequest, PutCluster, Signal,
@@ -40,8 +40,8 @@ impl Fleet {
     /// Registers a cluster or gives it a new configuration.
     ///
     /// # Errors
-    /// [`Error::NameMismatch`], [`Error::Invalid`], [`Error::Sources`], [`Error::Kubeconfig`], [`Error::Consent`], and what
-    /// the inventory refuses.
+    /// [`Error::NameMismatch`], [`Error::Invalid`], [`Error::Sources`], [`Error::Kubeconfig`],
+    /// [`Error::KubeconfigFrom`], [`Error::Consent`], and what the inventory refuses.
     pub async fn put_cluster(
         &self,
         path: &ClusterName,
@@ -98,14 +98,14 @@ impl Fleet {
         .into())
     }
 
-    /// Replaces a cluster's kubeconfig.
+    /// Replaces a cluster's kubeconfig, or where it is read.
     ///
     /// # Errors
-    /// [`Error::Kubeconfig`], and what the inventory refuses.
+    /// [`Error::Kubeconfig`], [`Error::KubeconfigFrom`], and what the inventory refuses.
     pub async fn put_kubeconfig(
         &self,
         name: &ClusterName,
-        kubeconfig: Sensitive<String>,
+        kubeconfig: Kubeconfig,
     ) -> Result<api::Accepted, Error> {
         self.check_kubeconfig(&kubeconfig).await?;
         let cluster = self.store().cluster_by_name(name).await?;
@@ -125,7 +125,13 @@ impl Fleet {
     pub async fn cluster(&self, name: &ClusterName) -> Result<api::Cluster, Error> {
         let cluster = self.store().cluster_by_name(name).await?;
         let configuration = self.store().newest_configuration(&cluster.id).await?;
-        Ok(views::cluster(&cluster, &configuration.spec))
+        let kubeconfig = match self.store().kubeconfig(&cluster.id).await {
+            // One that cannot be read is told of by the cluster's state.
+            Err(inventory::Error::NotFound { .. } | inventory::Error::Unreadable { .. }) => None,
+            kubeconfig => Some(kubeconfig?),
+        };
+        let from = kubeconfig.and_then(|kubeconfig| kubeconfig.reference().cloned());
+        Ok(views::cluster(&cluster, &configuration.spec, from))
     }
 
     /// One page of clusters.

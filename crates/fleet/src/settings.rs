@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evenkeel_cluster::WatchOptions;
 use evenkeel_component::{Declarations, KustomizeOptions, RenderLimits};
-use evenkeel_core::{HumanDuration, LossLimit};
+use evenkeel_core::{HumanDuration, LossLimit, Namespace};
 use evenkeel_inventory::ClaimLimits;
 
 use crate::Prerequisites;
@@ -12,6 +12,9 @@ use crate::Prerequisites;
 /// The most clusters that can be watched: each keeps a connection, of which a process has 2,000 at most, and others need
 /// some, too.
 const WATCHED_CLUSTERS_MAX: usize = 1_800;
+
+/// Where kubeconfigs lie unless somebody says otherwise: where Evenkeel itself is installed.
+const KUBECONFIG_NAMESPACE: &str = "evenkeel-system";
 
 /// A setting that would not work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +82,8 @@ pub struct Settings {
     pub delete_failures_max: u32,
     /// Whether a cluster that is being deleted counts as gone when the name of its API server does not exist.
     pub gone_when_host_unknown: bool,
+    /// The namespace of the mothership's own cluster in which kubeconfigs lie whose Secret names none; a DNS label.
+    pub kubeconfig_namespace: String,
     /// How many objects of one component are applied at the same time.
     pub parallel_objects: usize,
     /// What builds kustomizations; without, components made from them fail and say what is missing.
@@ -125,6 +130,7 @@ impl Default for Settings {
             failures_max: 150,
             delete_failures_max: 15,
             gone_when_host_unknown: false,
+            kubeconfig_namespace: KUBECONFIG_NAMESPACE.to_owned(),
             parallel_objects: 4,
             kustomize: None,
             render_limits: RenderLimits::default(),
@@ -213,11 +219,13 @@ impl Settings {
                 return wrong(name, format!("{} %: expected at most 100", limit.percent));
             }
         }
-        if evenkeel_core::Namespace::new(self.fleet_name.as_str()).is_err() {
-            return wrong(
-                "fleet-name",
-                format!("{:?}: expected a DNS label", self.fleet_name),
-            );
+        for (name, value) in [
+            ("fleet-name", &self.fleet_name),
+            ("kubeconfig-namespace", &self.kubeconfig_namespace),
+        ] {
+            if Namespace::new(value.as_str()).is_err() {
+                return wrong(name, format!("{value:?}: expected a DNS label"));
+            }
         }
         Ok(())
     }

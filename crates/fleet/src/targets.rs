@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, ConnectOptions, ErrorClass, KubeconfigPolicy, KubeconfigSource, Limits};
-use evenkeel_core::{Clock, ClusterId, Sensitive};
+use evenkeel_cluster::{Cluster, ConnectOptions, ErrorClass, KubeconfigPolicy, Limits, Refreshed};
+use evenkeel_core::{Clock, ClusterId};
 use evenkeel_inventory::{self as inventory, Identity, Store};
-use futures::future::BoxFuture;
 
 use crate::Settings;
+use crate::kubeconfigs::{Kubeconfigs, Newest};
 
 /// How many clients are kept: more than the clusters of a large fleet, since a client remembers what its cluster serves
 /// and which objects it found good. Connections are fewer: idle ones are closed.
@@ -24,6 +24,9 @@ pub(crate) enum Trouble {
     /// Nobody has said how to reach it.
     #[error("no kubeconfig is stored for it: send one")]
     NoKubeconfig,
+    /// It is known where its kubeconfig is, and it cannot be had there.
+    #[error("kubeconfig: {0}")]
+    KubeconfigSource(String),
     /// Another cluster answers at its address, or the same one belongs to another record.
     #[error("identity: {0}")]
     Identity(String),
@@ -99,6 +102,7 @@ impl Trouble {
 /// The clients of a process.
 pub(crate) struct Targets {
     store: Arc<dyn Store>,
+    kubeconfigs: Arc<Kubeconfigs>,
     clock: Arc<dyn Clock>,
     limits: Limits,
     pool: Mutex<Pool>,
@@ -115,6 +119,7 @@ struct Pool {
 struct Pooled {
     kubeconfig: u64,
     client: Cluster,
+    newest: Arc<Newest>,
     used: u64,
 }
 
@@ -126,36 +131,13 @@ impl fmt::Debug for Targets {
     }
 }
 
-/// The kubeconfig that is stored now, for a client whose credentials are not accepted any more.
-struct Newest {
-    store: Arc<dyn Store>,
-    id: ClusterId,
-}
-
-impl fmt::Debug for Newest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Newest")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
-
-impl KubeconfigSource for Newest {
-    fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>> {
-        Box::pin(async {
-            match self.store.kubeconfig(&self.id).await {
-                Ok(kubeconfig) => Some(kubeconfig),
-                Err(error) => {
-                    tracing::debug!(%error, "no newer kubeconfig");
-                    None
-                }
-            }
-        })
-    }
-}
-
 impl Targets {
-    pub(crate) fn new(store: Arc<dyn Store>, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        kubeconfigs: Arc<Kubeconfigs>,
+        settings: &Settings,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let limits = Limits {
             write_timeout: settings.write_timeout,
             apply_concurrency: settings.parallel_objects,
@@ -164,6 +146,7 @@ impl Targets {
         };
         Self {
             store,
+            kubeconfigs,
             clock,
             limits,
             pool: Mutex::default(),
@@ -177,10 +160,13 @@ impl Targets {
     /// [`Trouble`].
     pub(crate) async fn cluster(&self, id: &ClusterId, kubeconfig: Option<u64>) -> Result<Cluster, Trouble> {
         let number = kubeconfig.ok_or(Trouble::NoKubeconfig)?;
-        if let Some(client) = self.pool().get(id, number) {
+        let pooled = self.pool().get(id, number);
+        if let Some((client, newest)) = pooled
+            && self.is_usable(&client, &newest).await
+        {
             return Ok(client);
         }
-        let client = self.connect(id).await?;
+        let (client, newest) = self.connect_to(id).await?;
         let uid = client.uid().await?;
         match self.store.record_identity(id, uid.as_str()).await? {
             Identity::New | Identity::Same => {}
@@ -200,8 +186,26 @@ impl Targets {
                 )));
             }
         }
-        self.pool().put(id.clone(), number, client.clone());
+        self.pool().put(id.clone(), number, client.clone(), newest);
         Ok(client)
+    }
+
+    /// Whether a client still leads to where its kubeconfig does. One whose credentials end soon, or whose kubeconfig was
+    /// not read for long, reads it again first.
+    async fn is_usable(&self, client: &Cluster, newest: &Newest) -> bool {
+        if !newest.is_due(self.clock.now(), client.is_unreachable()) {
+            return true;
+        }
+        let refreshed = client.refresh().await;
+        newest.settle();
+        match refreshed {
+            Refreshed::Moved => {
+                tracing::info!(server = client.server(), "the kubeconfig leads elsewhere now");
+                false
+            }
+            // What cannot be had now may be good for some time yet.
+            Refreshed::Same | Refreshed::Renewed | Refreshed::Unavailable => true,
+        }
     }
 
     /// A new client, of no known identity.
@@ -209,20 +213,27 @@ impl Targets {
     /// # Errors
     /// [`Trouble`].
     pub(crate) async fn connect(&self, id: &ClusterId) -> Result<Cluster, Trouble> {
-        let content = match self.store.kubeconfig(id).await {
-            Err(inventory::Error::NotFound { .. }) => return Err(Trouble::NoKubeconfig),
-            content => content?,
-        };
+        Ok(self.connect_to(id).await?.0)
+    }
+
+    async fn connect_to(&self, id: &ClusterId) -> Result<(Cluster, Arc<Newest>), Trouble> {
+        let read = self.kubeconfigs.read(id).await?;
         let options = ConnectOptions {
             policy: KubeconfigPolicy::Registered,
             limits: self.limits,
             clock: Arc::clone(&self.clock),
         };
-        let newest = Newest {
-            store: Arc::clone(&self.store),
-            id: id.clone(),
-        };
-        Ok(Cluster::connect_renewable(&content, options, Arc::new(newest)).await?)
+        let newest = Arc::new(Newest::new(
+            Arc::clone(&self.kubeconfigs),
+            Arc::clone(&self.clock),
+            id.clone(),
+            &read,
+        ));
+        let source: Arc<dyn evenkeel_cluster::KubeconfigSource> = newest.clone();
+        let client = Cluster::connect_renewable(&read.content, options, source)
+            .await
+            .map_err(|error| read.refused(error))?;
+        Ok((client, newest))
     }
 
     /// Forgets the client of a cluster.
@@ -236,7 +247,7 @@ impl Targets {
 }
 
 impl Pool {
-    fn get(&mut self, id: &ClusterId, kubeconfig: u64) -> Option<Cluster> {
+    fn get(&mut self, id: &ClusterId, kubeconfig: u64) -> Option<(Cluster, Arc<Newest>)> {
         let pooled = self.clients.get_mut(id)?;
         if pooled.kubeconfig < kubeconfig {
             self.remove(id);
@@ -246,10 +257,10 @@ impl Pool {
         self.by_use.remove(&pooled.used);
         pooled.used = self.uses;
         self.by_use.insert(self.uses, id.clone());
-        Some(pooled.client.clone())
+        Some((pooled.client.clone(), Arc::clone(&pooled.newest)))
     }
 
-    fn put(&mut self, id: ClusterId, kubeconfig: u64, client: Cluster) {
+    fn put(&mut self, id: ClusterId, kubeconfig: u64, client: Cluster, newest: Arc<Newest>) {
         self.remove(&id);
         self.uses += 1;
         let used = self.uses;
@@ -259,6 +270,7 @@ impl Pool {
             Pooled {
                 kubeconfig,
                 client,
+                newest,
                 used,
             },
         );

@@ -167,6 +167,11 @@ fn set(settings: &mut Settings, key: &str, value: &Setting) {
                 settings.gone_when_host_unknown = *value;
             }
         }
+        "kubeconfig-namespace" => {
+            if let Setting::Text(value) = value {
+                settings.kubeconfig_namespace.clone_from(value);
+            }
+        }
         // What is not about clusters is read where it is used.
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use evenkeel_api as api;
 use evenkeel_core::{
-    ClusterSpec, ComponentGraph, ComponentName, Digest, OperationStateKind, ReconciliationId,
+    ClusterSpec, ComponentGraph, ComponentName, Digest, KubeconfigFrom, OperationStateKind, ReconciliationId,
 };
 use evenkeel_inventory as inventory;
 use jiff::Timestamp;
@@ -10,12 +10,17 @@ use jiff::Timestamp;
 use crate::{contract, control};
 
 /// One cluster.
-pub(crate) fn cluster(cluster: &inventory::Cluster, spec: &ClusterSpec) -> api::Cluster {
+pub(crate) fn cluster(
+    cluster: &inventory::Cluster,
+    spec: &ClusterSpec,
+    kubeconfig_from: Option<KubeconfigFrom>,
+) -> api::Cluster {
     api::Cluster {
         id: cluster.id.clone(),
         version: cluster.version,
         created: cluster.created_at,
         has_kubeconfig: cluster.has_kubeconfig,
+        kubeconfig_from,
         spec: spec.masked(),
         state: cluster.status.state,
     }

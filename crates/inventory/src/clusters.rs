@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use evenkeel_core::{
     ClusterId, ClusterName, ClusterSpec, ClusterState, ComponentName, ConfigurationVersion, DeleteMode,
-    Sensitive,
+    Kubeconfig,
 };
 use jiff::Timestamp;
 
@@ -19,7 +19,7 @@ pub struct PutCluster {
     /// What it should run.
     pub spec: ClusterSpec,
     /// How to reach it; none keeps the one there is.
-    pub kubeconfig: Option<Sensitive<String>>,
+    pub kubeconfig: Option<Kubeconfig>,
     /// Accept only if this is the newest version (`If-Match`); version 0 means: only if there is no such cluster.
     pub if_version: Option<ConfigurationVersion>,
 }
@@ -37,8 +37,8 @@ impl PutCluster {
 
     /// The same with a kubeconfig.
     #[must_use]
-    pub fn with_kubeconfig(mut self, kubeconfig: Sensitive<String>) -> Self {
-        self.kubeconfig = Some(kubeconfig);
+    pub fn with_kubeconfig(mut self, kubeconfig: impl Into<Kubeconfig>) -> Self {
+        self.kubeconfig = Some(kubeconfig.into());
         self
     }
 }
@@ -161,17 +161,13 @@ pub trait Clusters: Send + Sync {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::BeingDeleted`].
-    async fn put_kubeconfig(
-        &self,
-        cluster: &ClusterId,
-        kubeconfig: Sensitive<String>,
-    ) -> Result<PutOutcome, Error>;
+    async fn put_kubeconfig(&self, cluster: &ClusterId, kubeconfig: Kubeconfig) -> Result<PutOutcome, Error>;
 
-    /// The kubeconfig in use.
+    /// The kubeconfig in use, or where it is read.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none; [`Error::Unreadable`].
-    async fn kubeconfig(&self, cluster: &ClusterId) -> Result<Sensitive<String>, Error>;
+    async fn kubeconfig(&self, cluster: &ClusterId) -> Result<Kubeconfig, Error>;
 
     /// One cluster, live or deleted.
     ///

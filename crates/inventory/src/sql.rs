@@ -30,6 +30,7 @@ mod consents;
 mod due;
 mod failures;
 mod keys;
+mod kubeconfigs;
 mod list;
 mod lock;
 mod measures;

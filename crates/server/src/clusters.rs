@@ -9,7 +9,7 @@ use evenkeel_api::{
     Accepted, AcceptedChange, Cluster, ClusterDocument, ClusterPage, ClusterPlan, ClusterStatus, Code,
     Configuration, Deletion, ListClusters, Problem, Rollback,
 };
-use evenkeel_core::{ClusterName, ConfigurationVersion, HumanDuration, Sensitive};
+use evenkeel_core::{ClusterName, ConfigurationVersion, Error, HumanDuration, KubeconfigFrom, Sensitive};
 use serde::Deserialize;
 
 use crate::extract::{Content, Document, Named, Query};
@@ -54,7 +54,24 @@ pub(crate) async fn put_kubeconfig(
 ) -> Result<Json<Accepted>, Failure> {
     let text = String::from_utf8(kubeconfig.into())
         .map_err(|_| Problem::new(Code::Syntax, "the kubeconfig is not UTF-8"))?;
-    Ok(Json(app.fleet.put_kubeconfig(&name, Sensitive::new(text)).await?))
+    Ok(Json(
+        app.fleet
+            .put_kubeconfig(&name, Sensitive::new(text).into())
+            .await?,
+    ))
+}
+
+pub(crate) async fn put_kubeconfig_from(
+    State(app): State<App>,
+    Named(name): Named<ClusterName>,
+    document: Document,
+) -> Result<Json<Accepted>, Failure> {
+    let from: KubeconfigFrom = document.parse()?;
+    let errors = from.field_errors("kubeconfigFrom");
+    if !errors.is_empty() {
+        return Err(Problem::from(Error::Spec(errors)).into());
+    }
+    Ok(Json(app.fleet.put_kubeconfig(&name, from.into()).await?))
 }
 
 pub(crate) async fn delete(

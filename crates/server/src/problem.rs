@@ -36,6 +36,13 @@ impl From<fleet::Error> for Failure {
                 ..Problem::new(Code::Source, text)
             },
             fleet::Error::Kubeconfig(_) => Problem::new(Code::Kubeconfig, text),
+            fleet::Error::KubeconfigFrom(field) => Problem {
+                errors: vec![ProblemField {
+                    path: field.path,
+                    message: field.message,
+                }],
+                ..Problem::new(Code::Kubeconfig, text)
+            },
             fleet::Error::Target { .. } => Problem::new(Code::Cluster, text),
             fleet::Error::Rollback { .. } | fleet::Error::Suspended(_) | fleet::Error::NoQuestion { .. } => {
                 Problem::new(Code::Conflict, text)

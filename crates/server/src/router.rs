@@ -45,6 +45,10 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
             get(clusters::get).put(clusters::put).delete(clusters::delete),
         )
         .route("/v2/clusters/{name}/kubeconfig", put(clusters::put_kubeconfig))
+        .route(
+            "/v2/clusters/{name}/kubeconfig-from",
+            put(clusters::put_kubeconfig_from),
+        )
         .route("/v2/clusters/{name}/status", get(clusters::status))
         .route("/v2/clusters/{name}/reconcile", post(control::reconcile))
         .route("/v2/clusters/{name}/plan", post(clusters::plan))

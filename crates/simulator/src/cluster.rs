@@ -1,11 +1,14 @@
 //! One simulated cluster, as the server and its owner see it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::behaviours::Runner;
 use crate::body::Body;
@@ -25,6 +28,10 @@ use crate::status::ApiError;
 pub(crate) struct ClusterState {
     pub(crate) name: String,
     pub(crate) token: String,
+    /// Further tokens that are accepted, each until its moment.
+    issued: Mutex<HashMap<String, Instant>>,
+    /// Whether the first token is not accepted any more.
+    revoked: AtomicBool,
     pub(crate) faults: Faults,
     pub(crate) counters: Counters,
     environment: Arc<Environment>,
@@ -49,6 +56,8 @@ impl ClusterState {
         Self {
             name: name.to_owned(),
             token,
+            issued: Mutex::default(),
+            revoked: AtomicBool::new(false),
             faults: Faults::default(),
             counters: Counters::default(),
             environment,
@@ -58,6 +67,15 @@ impl ClusterState {
             queued: AtomicBool::new(false),
             removed: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a bearer token is accepted now.
+    pub(crate) fn accepts(&self, token: &str) -> bool {
+        if token == self.token {
+            return !self.revoked.load(Ordering::Relaxed);
+        }
+        let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        issued.get(token).is_some_and(|until| Instant::now() < *until)
     }
 
     /// Runs `call` on the state, which is made now if this is the first contact. Watches and controllers hear of what
@@ -117,6 +135,21 @@ impl Cluster {
     /// The bearer token.
     pub fn token(&self) -> &str {
         &self.inner.token
+    }
+
+    /// Accepts a further bearer token for a while; answers a kubeconfig with it.
+    pub fn issue(&self, token: &str, lifetime: Duration) -> String {
+        let until = Instant::now() + lifetime;
+        let mut issued = self.inner.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        issued.insert(token.to_owned(), until);
+        self.kubeconfig.replace(&self.inner.token, token)
+    }
+
+    /// Accepts no token any more that was accepted so far, but for one that was issued.
+    pub fn revoke_tokens(&self, but: Option<&str>) {
+        self.inner.revoked.store(true, Ordering::Relaxed);
+        let mut issued = self.inner.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        issued.retain(|token, _| Some(token.as_str()) == but);
     }
 
     /// What it was asked so far, or since the last reset. Calls on this handle do not count.

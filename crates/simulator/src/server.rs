@@ -214,7 +214,8 @@ async fn handle(
         None => {}
     }
     let token = text(&parts.headers, header::AUTHORIZATION);
-    if token.strip_prefix("Bearer ").map(str::trim) != Some(cluster.token.as_str()) {
+    let token = token.strip_prefix("Bearer ").map(str::trim);
+    if !token.is_some_and(|token| cluster.accepts(token)) {
         return Ok(respond_error(&ApiError::unauthorized()));
     }
     match Limited::new(body, MAX_BODY).collect().await {

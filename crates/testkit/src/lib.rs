@@ -7,6 +7,7 @@
 //! - [`TestCluster::requests_of`]: what the API server was asked by one client.
 //! - [`eventually`]: waits for a condition, with a bound, and says what was seen last. Tests never sleep.
 //! - [`FaultProxy`]: stands in front of an API server and lets one request go wrong.
+//! - [`Garden`]: a double of the part of Gardener that issues credentials of shoots.
 //! - [`kubectl`](TestCluster::kubectl), [`helm`](TestCluster::helm): the real clients.
 //! - [`postgres`]: a real PostgreSQL, one per process.
 //! - [`gitea`]: a real Gitea, one per process: Git hosting, Helm repository, OCI registry.
@@ -30,6 +31,7 @@
 mod cluster;
 mod eventually;
 mod fault_proxy;
+mod garden;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -42,6 +44,7 @@ pub use evenkeel_realparts::{
 use evenkeel_realparts::{ControlPlane, Gitea, Postgres};
 pub use eventually::{BOUND, eventually, eventually_within};
 pub use fault_proxy::{CallFault, FaultProxy};
+pub use garden::Garden;
 
 /// The control plane of this test process: etcd, on which [`cluster`] starts its clusters.
 ///

@@ -11,14 +11,14 @@ use anyhow::{Context, bail};
 use clap::Args;
 use evenkeel_api::{Client, ClusterDocument, ClusterStatus, StatusWait};
 use evenkeel_core::{ClusterName, ClusterState, Sensitive};
-use evenkeel_fleet::Settings;
+use evenkeel_fleet::{KubeconfigClusters, Settings};
 use evenkeel_inventory::OpenOptions;
 use evenkeel_simulator::{Options, Simulator};
 use evenkeel_source::DirectoryPolicy;
 use evenkeel_telemetry::{OnCancel, OnError, Tasks};
 use serde_json::json;
 
-use crate::commands::mothership::{ChartSources, Mothership};
+use crate::commands::mothership::{Mothership, Sources};
 use crate::output;
 use show::Show;
 
@@ -59,9 +59,10 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
     let directories = DirectoryPolicy::Below(directory.path().to_owned());
     let mothership = Mothership::start(
         OpenOptions::temporary(),
-        ChartSources {
+        Sources {
             directories,
             remote: None,
+            kubeconfigs: KubeconfigClusters::default(),
         },
         settings,
         arguments.listen,
@@ -105,7 +106,7 @@ async fn register(client: &Client, simulator: &Simulator) -> anyhow::Result<()> 
     for (name, set) in CLUSTERS {
         let document = json!({"name": name, "tenant": set.tenant(), "components": set.components()});
         let mut document = ClusterDocument::from_value(document)?;
-        document.kubeconfig = Some(Sensitive::new(simulator.kubeconfig(name)?));
+        document.kubeconfig = Some(Sensitive::new(simulator.kubeconfig(name)?).into());
         client.put_cluster(&document).await?;
         output::line(&format!("registered {name}: {}", set.describe()))?;
     }

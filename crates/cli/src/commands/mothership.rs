@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use evenkeel_core::{HumanDuration, LossLimit};
-use evenkeel_fleet::{Fleet, Parts, Settings};
+use evenkeel_fleet::{Fleet, KubeconfigClusters, Parts, Settings};
 use evenkeel_inventory::{OpenOptions, SqlStore};
 use evenkeel_server::Server;
 use evenkeel_source::{DirectoryPolicy, Remote};
@@ -34,6 +34,8 @@ pub(crate) struct Arguments {
     limits: crate::limits::Arguments,
     #[command(flatten)]
     charts: crate::charts::Arguments,
+    #[command(flatten)]
+    kubeconfigs: crate::kubeconfigs::Arguments,
     /// The fleet's name, written to every cluster; two fleets never touch each other's objects
     #[arg(
         long,
@@ -93,12 +95,14 @@ pub(crate) struct Arguments {
     scheduling: crate::scheduling::Arguments,
 }
 
-/// Where a mothership's charts may come from.
-pub(crate) struct ChartSources {
+/// Where a mothership's charts and its clusters' kubeconfigs may come from.
+pub(crate) struct Sources {
     /// Which directories.
     pub(crate) directories: DirectoryPolicy,
     /// The way to repositories and registries, if there is one.
     pub(crate) remote: Option<Remote>,
+    /// The clusters that kubeconfigs are read from.
+    pub(crate) kubeconfigs: KubeconfigClusters,
 }
 
 /// A mothership that serves.
@@ -114,9 +118,10 @@ pub(crate) struct Mothership {
 pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()> {
     let options = arguments.database.options()?;
     let database = options.location.to_string();
-    let sources = ChartSources {
+    let sources = Sources {
         directories: arguments.directories()?,
         remote: Some(arguments.charts.remote(&tasks)?),
+        kubeconfigs: arguments.kubeconfigs.clusters().await?,
     };
     let mothership =
         Mothership::start(options, sources, arguments.settings()?, arguments.listen, tasks).await?;
@@ -172,7 +177,7 @@ impl Mothership {
     /// Opens everything and begins the work; the API listens already but is answered by [`Mothership::serve`].
     pub(crate) async fn start(
         database: OpenOptions,
-        sources: ChartSources,
+        sources: Sources,
         settings: Settings,
         listen: SocketAddr,
         tasks: Tasks,
@@ -190,6 +195,7 @@ impl Mothership {
             store: store.clone(),
             directories: sources.directories,
             remote: sources.remote,
+            kubeconfigs: sources.kubeconfigs,
             settings,
             clock,
             tasks: tasks.clone(),

@@ -8,8 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_core::{Clock, Digest, Sensitive};
-use futures::future::BoxFuture;
+use evenkeel_core::{Clock, Sensitive};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -17,6 +16,7 @@ use kube::client::Body;
 use tokio::time::{Instant, timeout};
 
 use super::breaker::{Breaker, NotNow, Try};
+use super::credentials::{Credentials, KubeconfigSource};
 use super::limits::RequestCounter;
 use super::pace::{Pace, Seen};
 use super::status::{self, Subject};
@@ -54,17 +54,17 @@ pub struct ConnectOptions {
 /// requests in flight. Its `Debug` shows the address only.
 #[derive(Clone)]
 pub struct Cluster {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    link: RwLock<Link>,
-    credentials: Option<Credentials>,
-    server: String,
+pub(super) struct Inner {
+    pub(super) link: RwLock<Link>,
+    pub(super) credentials: Option<Credentials>,
+    pub(super) server: String,
     limits: Limits,
     clock: Arc<dyn Clock>,
     pace: Pace,
-    breaker: Breaker,
+    pub(super) breaker: Breaker,
     last_use: LastUse,
     counter: RequestCounter,
     discovery: DiscoveryCache,
@@ -75,25 +75,11 @@ struct Inner {
 }
 
 /// The way to the cluster, with the credentials of the day.
-struct Link {
-    transport: Transport,
-    client: kube::Client,
+pub(super) struct Link {
+    pub(super) transport: Transport,
+    pub(super) client: kube::Client,
     /// Grows with every change of credentials.
-    number: u64,
-}
-
-/// Where newer credentials come from.
-struct Credentials {
-    source: Arc<dyn KubeconfigSource>,
-    policy: KubeconfigPolicy,
-    /// Of the kubeconfig in use. Held while a newer one is fetched, so that many refused requests fetch one.
-    known: tokio::sync::Mutex<Digest>,
-}
-
-/// Where a newer kubeconfig comes from when the server does not accept the credentials any more.
-pub trait KubeconfigSource: fmt::Debug + Send + Sync {
-    /// The newest kubeconfig; none when there is none or it cannot be had.
-    fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>>;
+    pub(super) number: u64,
 }
 
 impl Drop for Inner {
@@ -150,11 +136,7 @@ impl Cluster {
         let config = kubeconfig::read(kubeconfig.expose(), &options.policy).await?;
         let transport = Transport::new(config)?;
         let client = transport.client(&options.limits)?;
-        let credentials = source.map(|source| Credentials {
-            source,
-            policy: options.policy,
-            known: tokio::sync::Mutex::new(Digest::of(kubeconfig.expose())),
-        });
+        let credentials = source.map(|source| Credentials::new(source, options.policy, kubeconfig));
         Ok(Self {
             inner: Arc::new(Inner {
                 server: transport.server(),
@@ -219,7 +201,7 @@ impl Cluster {
     }
 
     /// The client, and the number of its credentials.
-    fn client(&self) -> (kube::Client, u64) {
+    pub(super) fn client(&self) -> (kube::Client, u64) {
         let link = self.inner.link.read().unwrap_or_else(PoisonError::into_inner);
         (link.client.clone(), link.number)
     }
@@ -227,50 +209,6 @@ impl Cluster {
     /// Notes that connections are used, and closes those of clusters that are one too many.
     fn keep_warm(&self) {
         held::close(WARM.used(&self.inner.last_use, || Arc::downgrade(&self.inner)));
-    }
-
-    /// Takes newer credentials when there are some; `false` when the ones that were refused are the newest.
-    async fn renew(&self, refused: u64) -> bool {
-        let Some(credentials) = &self.inner.credentials else {
-            return false;
-        };
-        let mut known = credentials.known.lock().await;
-        if self.client().1 != refused {
-            // Somebody else was refused first, and has renewed them.
-            return true;
-        }
-        let Some(newest) = credentials.source.newest().await else {
-            return false;
-        };
-        let digest = Digest::of(newest.expose());
-        // The files and programs that a user's own kubeconfig names give something new while it stays as it is.
-        let names_others = matches!(credentials.policy, KubeconfigPolicy::Own { .. });
-        if digest == *known && !names_others {
-            return false;
-        }
-        let renewed = async {
-            let config = kubeconfig::read(newest.expose(), &credentials.policy).await?;
-            let transport = Transport::new(config)?;
-            let client = transport.client(&self.inner.pool_limits())?;
-            Ok::<_, Error>((transport, client))
-        };
-        match renewed.await {
-            // Another address may be another cluster: whoever keeps clients finds that out.
-            Ok((transport, _)) if transport.server() != self.inner.server => false,
-            Ok((transport, client)) => {
-                *known = digest;
-                let mut link = self.inner.link.write().unwrap_or_else(PoisonError::into_inner);
-                link.transport = transport;
-                link.client = client;
-                link.number += 1;
-                tracing::info!(server = self.inner.server, "newer credentials are used");
-                true
-            }
-            Err(error) => {
-                tracing::warn!(server = self.inner.server, %error, "newer credentials cannot be used");
-                false
-            }
-        }
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evenkeel_api::ClusterStatus;
-use evenkeel_core::{ClusterState, OperationStateKind, ReconciliationState};
+use evenkeel_core::{ClusterState, OperationStateKind, ReconciliationState, Sensitive};
 use evenkeel_simulator::{Fault, FaultRule};
 use serde_json::json;
 
@@ -121,7 +121,7 @@ async fn wrong_credentials_are_told_and_new_ones_are_used_at_once() {
     let right = cluster.kubeconfig().to_owned();
     world
         .fleet()
-        .put_kubeconfig(&name("blue"), right.into())
+        .put_kubeconfig(&name("blue"), Sensitive::new(right).into())
         .await
         .unwrap();
     world.ready("blue").await;
@@ -200,7 +200,7 @@ async fn another_cluster_at_the_same_address_is_left_alone_until_confirmed() {
     let other = world.cluster("green").kubeconfig().to_owned();
     world
         .fleet()
-        .put_kubeconfig(&name("blue"), other.into())
+        .put_kubeconfig(&name("blue"), Sensitive::new(other).into())
         .await
         .unwrap();
     let status = world.until("blue", "degraded", degraded).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use evenkeel_core::{ClusterState, OperationStateKind, PlanAction, ReconciliationState, Strategy};
+use evenkeel_core::{ClusterState, OperationStateKind, PlanAction, ReconciliationState, Sensitive, Strategy};
 use serde_json::json;
 
 use crate::world::{World, component, name, operations, settings, state, values, with};
@@ -156,7 +156,7 @@ async fn a_cluster_without_a_kubeconfig_says_what_it_lacks_and_goes_on_once_it_h
     let kubeconfig = world.cluster("blue").kubeconfig().to_owned();
     world
         .fleet()
-        .put_kubeconfig(&name("blue"), kubeconfig.into())
+        .put_kubeconfig(&name("blue"), Sensitive::new(kubeconfig).into())
         .await
         .unwrap();
     world.ready("blue").await;

@@ -246,7 +246,7 @@ async fn lists_and_histories_show_what_was_accepted() {
     let kubeconfig = Sensitive::new(world.cluster("blue").kubeconfig().to_owned());
     let same = world
         .fleet()
-        .put_kubeconfig(&name("blue"), kubeconfig)
+        .put_kubeconfig(&name("blue"), kubeconfig.into())
         .await
         .unwrap();
     assert_eq!(same.change, AcceptedChange::Unchanged);

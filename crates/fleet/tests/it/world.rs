@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use evenkeel_api as api;
 use evenkeel_core::{ClusterName, ClusterState, DeleteMode, OperationStateKind};
-use evenkeel_fleet::{Error, Fleet, Parts, Settings};
+use evenkeel_fleet::{Error, Fleet, KubeconfigClusters, Parts, Settings};
 use evenkeel_inventory::{KeySource, Location, OpenOptions, SqlStore, Synchronous};
 use evenkeel_simulator::{Cluster, Options, Simulator};
 use evenkeel_source::DirectoryPolicy;
@@ -27,6 +27,7 @@ pub(crate) struct World {
     pub(crate) simulator: Simulator,
     folder: TempDir,
     settings: Settings,
+    kubeconfigs: KubeconfigClusters,
     running: Option<Running>,
 }
 
@@ -71,11 +72,17 @@ impl World {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
+        Self::with_clusters(settings, KubeconfigClusters::default()).await
+    }
+
+    /// One that reads kubeconfigs from these clusters.
+    pub(crate) async fn with_clusters(settings: Settings, kubeconfigs: KubeconfigClusters) -> Self {
         evenkeel_testkit::install_crypto_provider();
         let mut world = Self {
             simulator: Simulator::start(Options::default()).await.unwrap(),
             folder: tempfile::tempdir().unwrap(),
             settings,
+            kubeconfigs,
             running: None,
         };
         world.start().await;
@@ -104,6 +111,7 @@ impl World {
             store,
             directories: DirectoryPolicy::Below(self.charts()),
             remote: None,
+            kubeconfigs: self.kubeconfigs.clone(),
             settings: self.settings.clone(),
             clock,
             tasks: tasks.clone(),

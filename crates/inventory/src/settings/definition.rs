@@ -188,6 +188,15 @@ pub const SETTINGS: &[SettingDefinition] = &[
         "whether a cluster that is being deleted counts as gone when the name of its API server cannot be resolved",
     ),
     SettingDefinition {
+        key: "kubeconfig-namespace",
+        kind: SettingKind::Text {
+            pattern: "[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+            max: 63,
+        },
+        finest: SettingLayer::Cluster,
+        about: "the namespace of the mothership's own cluster for Secrets with kubeconfigs that name none",
+    },
+    SettingDefinition {
         key: "prerequisites",
         kind: SettingKind::Text {
             pattern: "(?:[a-z0-9]([a-z0-9-]*[a-z0-9])?([,;][a-z0-9]([a-z0-9-]*[a-z0-9])?)*)?",

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ClusterName, ClusterState, ConfigurationVersion, DeleteMode, DueReason, Sensitive,
+    ClusterId, ClusterName, ClusterState, ConfigurationVersion, DeleteMode, DueReason, Kubeconfig,
     Transition as _,
 };
 use evenkeel_telemetry::request;
 
 use super::SqlStore;
-use super::configurations::kubeconfig_key;
 use super::due::DueWrite;
+use super::kubeconfigs::{KUBECONFIG, read_kubeconfig};
 use super::list::cluster_fields;
 use super::lock::Lock;
 use super::rows::lane;
@@ -283,30 +283,18 @@ impl Clusters for SqlStore {
         repeating(|| self.put(&put)).await
     }
 
-    async fn put_kubeconfig(
-        &self,
-        cluster: &ClusterId,
-        kubeconfig: Sensitive<String>,
-    ) -> Result<PutOutcome, Error> {
+    async fn put_kubeconfig(&self, cluster: &ClusterId, kubeconfig: Kubeconfig) -> Result<PutOutcome, Error> {
         repeating(|| self.replace_kubeconfig(cluster, &kubeconfig)).await
     }
 
-    async fn kubeconfig(&self, cluster: &ClusterId) -> Result<Sensitive<String>, Error> {
-        let row = query(
-            "SELECT k.number, k.content FROM clusters c JOIN kubeconfigs k ON k.cluster_id = c.id AND k.number = c.kubeconfig \
-             WHERE c.id = $1",
-        )
-        .bind(cluster.as_str())
-        .fetch_optional(self.read())
-        .await
-        .map_err(database("reading a kubeconfig"))?
-        .ok_or_else(|| Error::not_found("kubeconfig of cluster", cluster))?;
-        let cells = Cells::new(&row, "kubeconfigs", cluster.as_str());
-        let key = kubeconfig_key(cluster.as_str(), cells.get("number")?);
-        self.cipher
-            .open_text(Column::KUBECONFIG, &key, cells.get("content")?)?
-            .map(Sensitive::new)
-            .ok_or_else(|| Error::not_found("kubeconfig of cluster", cluster))
+    async fn kubeconfig(&self, cluster: &ClusterId) -> Result<Kubeconfig, Error> {
+        let row = query(KUBECONFIG)
+            .bind(cluster.as_str())
+            .fetch_optional(self.read())
+            .await
+            .map_err(database("reading a kubeconfig"))?
+            .ok_or_else(|| Error::not_found("kubeconfig of cluster", cluster))?;
+        read_kubeconfig(&self.cipher, &row, cluster)
     }
 
     async fn cluster(&self, id: &ClusterId) -> Result<Cluster, Error> {

@@ -4,7 +4,7 @@ mod contents;
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ClusterSpec, ClusterState, ConfigurationVersion, Digest, DueReason, Sensitive,
+    ClusterId, ClusterSpec, ClusterState, ConfigurationVersion, Digest, DueReason, Kubeconfig,
 };
 use evenkeel_telemetry::request;
 
@@ -15,7 +15,7 @@ use super::rows::{int, lane, refuse_nul, uint};
 use super::status::{Next, Present, row_key};
 use crate::canonical::canonical;
 use crate::cipher::Column;
-use crate::sql::{Cells, Connection, Row, Statement, database, query, query_as, query_scalar};
+use crate::sql::{Cells, Connection, Row, Statement, database, query, query_scalar};
 use crate::{
     AuditAction, Change, Configuration, ConfigurationSummary, Configurations, Cursor, Error, FailureCount,
     Page, PageRequest, PutCluster, PutOutcome, Signal,
@@ -24,7 +24,7 @@ use contents::{list_components, name_archives};
 
 /// How often a put looks again because somebody else registered the cluster in between.
 const PUT_TRIES: u32 = 3;
-const ACCEPTING: &str = "accepting a configuration";
+pub(super) const ACCEPTING: &str = "accepting a configuration";
 const CONFIGURATION: &str = "SELECT version, spec, kubeconfig, created_at FROM cluster_configurations WHERE cluster_id = $1 AND version = $2";
 
 /// What a put finds.
@@ -36,12 +36,7 @@ struct Found {
     deleted: bool,
 }
 
-/// The key of a kubeconfig's row.
-pub(super) fn kubeconfig_key(cluster: &str, number: i64) -> String {
-    row_key(cluster, number)
-}
-
-fn unwritable(error: serde_json::Error) -> Error {
+pub(super) fn unwritable(error: serde_json::Error) -> Error {
     Error::Database {
         doing: ACCEPTING,
         transient: false,
@@ -160,7 +155,7 @@ impl SqlStore {
     pub(super) async fn replace_kubeconfig(
         &self,
         cluster: &ClusterId,
-        kubeconfig: &Sensitive<String>,
+        kubeconfig: &Kubeconfig,
     ) -> Result<PutOutcome, Error> {
         let mut transaction = self.write(ACCEPTING).await?;
         let found = find(&mut transaction, FIND_BY_ID, cluster.as_str())
@@ -203,7 +198,7 @@ impl SqlStore {
         connection: &mut Connection,
         id: &ClusterId,
         spec: &ClusterSpec,
-        kubeconfig: Option<&Sensitive<String>>,
+        kubeconfig: Option<&Kubeconfig>,
     ) -> Result<Option<PutOutcome>, Error> {
         let now = self.now();
         let inserted = query(
@@ -234,7 +229,7 @@ impl SqlStore {
         .map_err(database(ACCEPTING))?;
         let kubeconfig = match kubeconfig {
             None => None,
-            Some(kubeconfig) => Some(self.insert_kubeconfig(connection, id, 1, kubeconfig).await?),
+            Some(kubeconfig) => Some(self.kubeconfig_number(connection, id, kubeconfig).await?),
         };
         self.insert_version(connection, id, spec, 1, kubeconfig).await?;
         Ok(Some(PutOutcome {
@@ -250,7 +245,7 @@ impl SqlStore {
         id: &ClusterId,
         found: &Found,
         spec: &ClusterSpec,
-        kubeconfig: Option<&Sensitive<String>>,
+        kubeconfig: Option<&Kubeconfig>,
     ) -> Result<PutOutcome, Error> {
         let present = Present::load(connection, id.as_str()).await?;
         if present.deleting || !accepts_changes(present.state) {
@@ -292,11 +287,6 @@ impl SqlStore {
         Ok(self.cipher.content_hash([&b"configuration"[..], &text]).to_vec())
     }
 
-    fn kubeconfig_hash(&self, kubeconfig: &Sensitive<String>) -> Vec<u8> {
-        let parts = [&b"kubeconfig"[..], kubeconfig.expose().as_bytes()];
-        self.cipher.content_hash(parts).to_vec()
-    }
-
     async fn version_hash(
         &self,
         connection: &mut Connection,
@@ -309,54 +299,6 @@ impl SqlStore {
             .fetch_optional(connection)
             .await
             .map_err(database(ACCEPTING))
-    }
-
-    /// The number of a kubeconfig: the newest one's when it is the same, else a new one's.
-    async fn kubeconfig_number(
-        &self,
-        connection: &mut Connection,
-        id: &ClusterId,
-        kubeconfig: &Sensitive<String>,
-    ) -> Result<i64, Error> {
-        let newest: Option<(i64, Vec<u8>)> = query_as(
-            "SELECT number, content_hash FROM kubeconfigs WHERE cluster_id = $1 ORDER BY number DESC LIMIT 1",
-        )
-        .bind(id.as_str())
-        .fetch_optional(&mut *connection)
-        .await
-        .map_err(database(ACCEPTING))?;
-        match newest {
-            Some((number, hash)) if hash == self.kubeconfig_hash(kubeconfig) => Ok(number),
-            newest => {
-                let number = newest.map_or(1, |(number, _)| number.saturating_add(1));
-                self.insert_kubeconfig(connection, id, number, kubeconfig).await
-            }
-        }
-    }
-
-    async fn insert_kubeconfig(
-        &self,
-        connection: &mut Connection,
-        id: &ClusterId,
-        number: i64,
-        kubeconfig: &Sensitive<String>,
-    ) -> Result<i64, Error> {
-        let key = kubeconfig_key(id.as_str(), number);
-        let content = self
-            .cipher
-            .seal(Column::KUBECONFIG, &key, kubeconfig.expose().as_bytes())?;
-        query(
-            "INSERT INTO kubeconfigs (cluster_id, number, content, content_hash, created_at) VALUES ($1, $2, $3, $4, $5)",
-        )
-        .bind(id.as_str())
-        .bind(number)
-        .bind(content)
-        .bind(self.kubeconfig_hash(kubeconfig))
-        .bind(self.now())
-        .execute(connection)
-        .await
-        .map_err(database(ACCEPTING))?;
-        Ok(number)
     }
 
     /// Inserts a version and makes the cluster's row, labels and list of components follow it.

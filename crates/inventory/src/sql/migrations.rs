@@ -95,6 +95,15 @@ pub(crate) const ALL: &[Migration] = &[
             include_str!("../../migrations/postgres/0007_scheduling.sql"),
         ),
     },
+    Migration {
+        number: 8,
+        name: "sources",
+        min_binary: "0.1.0",
+        sql: Statement::each(
+            include_str!("../../migrations/sqlite/0008_sources.sql"),
+            include_str!("../../migrations/postgres/0008_sources.sql"),
+        ),
+    },
 ];
 
 const SCHEMA_TABLE: Statement = Statement::each(

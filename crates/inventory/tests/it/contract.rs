@@ -41,6 +41,7 @@ macro_rules! contract {
                 clusters::{
                     an_equal_configuration_makes_no_version,
                     a_put_without_kubeconfig_keeps_it,
+                    a_kubeconfig_may_be_kept_elsewhere,
                     a_name_is_free_again_after_deletion,
                     ids_of_brokers_are_checked,
                     a_precondition_is_compared_with_the_newest_version,

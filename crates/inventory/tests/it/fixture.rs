@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ClusterSpec, ClusterState, ConfigurationVersion, DueReason, Fence, ManualClock,
+    ClusterId, ClusterSpec, ClusterState, ConfigurationVersion, DueReason, Fence, Kubeconfig, ManualClock,
     OperationState, ReconciliationState, Sensitive, Strategy,
 };
 use evenkeel_inventory::{
@@ -327,6 +327,14 @@ pub(crate) fn finish(state: ReconciliationState, cluster: ClusterState, version:
 
 pub(crate) fn secret(text: &str) -> Sensitive<String> {
     Sensitive::new(text.to_owned())
+}
+
+/// The kubeconfig itself, which must have been sent.
+pub(crate) fn content(kubeconfig: &Kubeconfig) -> &str {
+    match kubeconfig {
+        Kubeconfig::Inline(content) => content.expose(),
+        Kubeconfig::From(from) => panic!("it is read from {from}"),
+    }
 }
 
 pub(crate) fn fence(number: u64) -> Fence {

@@ -96,6 +96,7 @@ impl World {
                 DirectoryPolicy::Refused
             },
             remote: None,
+            kubeconfigs: evenkeel_fleet::KubeconfigClusters::default(),
             settings: Settings {
                 retry_first: Duration::from_millis(200),
                 ..Settings::default()

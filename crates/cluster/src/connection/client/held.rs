@@ -47,7 +47,7 @@ impl Cluster {
 
 impl Inner {
     /// The limits that the pool of connections is made with.
-    pub(super) fn pool_limits(&self) -> Limits {
+    pub(in crate::connection) fn pool_limits(&self) -> Limits {
         let mut limits = self.limits;
         if self.last_use.is_held() {
             limits.idle_timeout = HELD_OPEN_FOR;

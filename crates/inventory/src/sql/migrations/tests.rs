@@ -7,7 +7,7 @@ use super::*;
 
 /// One more than there are.
 const NEXT: Migration = Migration {
-    number: ALL.len() as i64 + 1,
+    number: ALL[ALL.len() - 1].number + 1,
     name: "next",
     min_binary: "0.1.0",
     sql: Statement::each(

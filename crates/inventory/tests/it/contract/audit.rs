@@ -39,7 +39,10 @@ pub(crate) async fn whatever_a_call_changes_is_written_down<B: Backend>() {
         // Nothing changes, nothing is written down.
         store.put_cluster(put(&["web"])).await.unwrap();
         store.put_cluster(put(&["db"])).await.unwrap();
-        store.put_kubeconfig(&a, secret("also secret")).await.unwrap();
+        store
+            .put_kubeconfig(&a, secret("also secret").into())
+            .await
+            .unwrap();
         store.make_due(&a, fleet.now(), DueReason::Change).await.unwrap();
         store.suspend(&a, Some(fleet.after(60))).await.unwrap();
         store.confirm_identity(&a, "uid-1").await.unwrap();

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use evenkeel_core::{
-    ClusterId, ClusterState, ConfigurationVersion, DeleteMode, Digest, DueReason, ReconciliationState,
-    Strategy,
+    ClusterId, ClusterState, ConfigurationVersion, DeleteMode, Digest, DueReason, Kubeconfig, KubeconfigFrom,
+    KubeconfigSecret, ReconciliationState, Strategy,
 };
 use evenkeel_inventory::{
     ARCHIVE_BYTES_MAX, Change, DeletionOutcome, Error, Identity, PageRequest, PutCluster, StatusChange,
@@ -53,6 +53,36 @@ pub(crate) async fn an_equal_configuration_makes_no_version<B: Backend>() {
     );
 }
 
+/// K3: the record holds where the kubeconfig is read, and tells one place from another.
+pub(crate) async fn a_kubeconfig_may_be_kept_elsewhere<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let from = |name: &str| -> Kubeconfig {
+        KubeconfigFrom::Secret(KubeconfigSecret {
+            name: Some(name.to_owned()),
+            ..KubeconfigSecret::default()
+        })
+        .into()
+    };
+    let put = PutCluster::new(spec("c1", &["web"])).with_kubeconfig(from("a"));
+    let id = fleet.store.put_cluster(put.clone()).await.unwrap().id;
+    assert!(fleet.store.cluster(&id).await.unwrap().has_kubeconfig);
+    assert_eq!(fleet.store.kubeconfig(&id).await.unwrap(), from("a"));
+    assert_eq!(
+        fleet.store.put_cluster(put).await.unwrap().change,
+        Change::Unchanged
+    );
+    let mut version = 1;
+    // The text of a source, sent as a kubeconfig, is another thing.
+    let text = serde_json::json!({"secret": {"name": "b", "key": "config"}}).to_string();
+    for next in [from("b"), secret(&text).into(), from("b"), from("a")] {
+        let changed = fleet.store.put_kubeconfig(&id, next.clone()).await.unwrap();
+        version += 1;
+        assert_eq!(changed.change, Change::Changed);
+        assert_eq!(changed.version, ConfigurationVersion(version));
+        assert_eq!(fleet.store.kubeconfig(&id).await.unwrap(), next);
+    }
+}
+
 pub(crate) async fn a_put_without_kubeconfig_keeps_it<B: Backend>() {
     let fleet = Fleet::<B>::new().await;
     let put = PutCluster::new(spec("c1", &["web"])).with_kubeconfig(secret("first"));
@@ -67,14 +97,18 @@ pub(crate) async fn a_put_without_kubeconfig_keeps_it<B: Backend>() {
         fleet.put(spec("c1", &["web", "db"])).await.version,
         ConfigurationVersion(2)
     );
-    assert_eq!(fleet.store.kubeconfig(&id).await.unwrap().expose(), "first");
+    assert_eq!(content(&fleet.store.kubeconfig(&id).await.unwrap()), "first");
 
-    let changed = fleet.store.put_kubeconfig(&id, secret("second")).await.unwrap();
+    let changed = fleet
+        .store
+        .put_kubeconfig(&id, secret("second").into())
+        .await
+        .unwrap();
     assert_eq!(
         (changed.version, changed.change),
         (ConfigurationVersion(3), Change::Changed)
     );
-    assert_eq!(fleet.store.kubeconfig(&id).await.unwrap().expose(), "second");
+    assert_eq!(content(&fleet.store.kubeconfig(&id).await.unwrap()), "second");
     let (old, new) = (
         fleet
             .store
@@ -85,7 +119,11 @@ pub(crate) async fn a_put_without_kubeconfig_keeps_it<B: Backend>() {
     );
     assert_eq!(old.spec, new.spec);
     assert_eq!((old.kubeconfig, new.kubeconfig), (Some(1), Some(2)));
-    let same = fleet.store.put_kubeconfig(&id, secret("second")).await.unwrap();
+    let same = fleet
+        .store
+        .put_kubeconfig(&id, secret("second").into())
+        .await
+        .unwrap();
     assert_eq!(
         (same.version, same.change),
         (ConfigurationVersion(3), Change::Unchanged)
@@ -98,7 +136,7 @@ pub(crate) async fn a_put_without_kubeconfig_keeps_it<B: Backend>() {
     ));
     let gone: ClusterId = "nobody".parse().unwrap();
     assert!(matches!(
-        fleet.store.put_kubeconfig(&gone, secret("x")).await,
+        fleet.store.put_kubeconfig(&gone, secret("x").into()).await,
         Err(Error::NotFound { .. })
     ));
 }
@@ -314,7 +352,7 @@ pub(crate) async fn a_deletion_takes_no_changes<B: Backend>() {
         .unwrap_err();
     assert!(matches!(error, Error::BeingDeleted(_)), "{error}");
     assert!(matches!(
-        store.put_kubeconfig(&id, secret("x")).await,
+        store.put_kubeconfig(&id, secret("x").into()).await,
         Err(Error::BeingDeleted(_))
     ));
     let plan = fleet.plan(&id, &[("web", &[])]).await;

@@ -163,7 +163,10 @@ pub(crate) async fn what_is_spoken_of_stays<B: Backend>() {
     let cleaned = clean(&fleet, &policy()).await;
     assert_eq!((cleaned.configurations, cleaned.kubeconfigs), (3, 3));
     assert_eq!(versions().await, [6, 5, 1]);
-    assert_eq!(fleet.store.kubeconfig(&a).await.unwrap().expose(), "kubeconfig 6");
+    assert_eq!(
+        content(&fleet.store.kubeconfig(&a).await.unwrap()),
+        "kubeconfig 6"
+    );
     // A run that goes on, and one whose worker still ends, are nobody's to remove.
     let plan = fleet.plan(&a, &[("web", &[])]).await;
     let running = fleet.store.begin_reconciliation(plan).await.unwrap().id;

@@ -38,7 +38,7 @@ async fn a_key_encrypts_once_all_processes_hold_it() {
     }
     let put = PutCluster::new(spec("c2", &[])).with_kubeconfig(secret("x"));
     let id = first.put_cluster(put).await.unwrap().id;
-    assert_eq!(second.kubeconfig(&id).await.unwrap().expose(), "x");
+    assert_eq!(content(&second.kubeconfig(&id).await.unwrap()), "x");
     // Its ring gets the key, but is behind in which one is active: that turns nobody back.
     std::fs::copy(ring.path(), other.path()).unwrap();
     let mut text: serde_json::Value = serde_json::from_slice(&std::fs::read(other.path()).unwrap()).unwrap();
@@ -48,7 +48,7 @@ async fn a_key_encrypts_once_all_processes_hold_it() {
     assert_eq!(first.refresh_keys().await.unwrap().active, new);
     let put = PutCluster::new(spec("c3", &[])).with_kubeconfig(secret("y"));
     let id = first.put_cluster(put).await.unwrap().id;
-    assert_eq!(second.kubeconfig(&id).await.unwrap().expose(), "y");
+    assert_eq!(content(&second.kubeconfig(&id).await.unwrap()), "y");
     // The second still encrypts with the old one, so that stays.
     fleet.clock.advance(SignedDuration::from_secs(30));
     let error = first.remove_key(old).await.unwrap_err().to_string();

@@ -54,7 +54,7 @@ async fn child() {
     let clusters = store.clusters(&ClusterFilter::default(), &page).await.unwrap();
     assert_eq!((clusters.items.len(), clusters.failed.len()), (1, 0));
     assert_eq!(
-        store.kubeconfig(&clusters.items[0].id).await.unwrap().expose(),
+        content(&store.kubeconfig(&clusters.items[0].id).await.unwrap()),
         "early"
     );
     for _ in 0..3 {

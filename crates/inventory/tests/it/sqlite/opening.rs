@@ -80,7 +80,7 @@ async fn what_is_there_is_found_again() {
     let store = SqlStore::open(Sqlite::options(&directory), clock())
         .await
         .unwrap();
-    assert_eq!(store.kubeconfig(&outcome.id).await.unwrap().expose(), "x");
+    assert_eq!(content(&store.kubeconfig(&outcome.id).await.unwrap()), "x");
 }
 
 #[tokio::test]
@@ -229,8 +229,8 @@ async fn two_keys_live_at_once() {
         .await
         .unwrap();
     let new = store.put_cluster(put("new")).await.unwrap().id;
-    assert_eq!(store.kubeconfig(&old).await.unwrap().expose(), "old");
-    assert_eq!(store.kubeconfig(&new).await.unwrap().expose(), "new");
+    assert_eq!(content(&store.kubeconfig(&old).await.unwrap()), "old");
+    assert_eq!(content(&store.kubeconfig(&new).await.unwrap()), "new");
     let again = store.put_cluster(put("old")).await.unwrap();
     assert_eq!(
         again.change,

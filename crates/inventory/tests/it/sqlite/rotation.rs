@@ -60,7 +60,7 @@ async fn every_value_is_there(store: &SqlStore) {
         assert!(clusters.failed.is_empty(), "{:?}", clusters.failed);
         for cluster in clusters.items {
             assert_eq!(
-                store.kubeconfig(&cluster.id).await.unwrap().expose(),
+                content(&store.kubeconfig(&cluster.id).await.unwrap()),
                 cluster.name.as_str()
             );
             assert_eq!(
@@ -176,7 +176,11 @@ async fn a_value_that_no_key_opens_stops_nothing() {
     assert!(error.contains(&format!("{}/1", ids[1])), "{error}");
     assert!(fleet.store.refresh_keys().await.unwrap().leftovers);
     // Replaced, it needs nothing any more.
-    fleet.store.put_kubeconfig(&ids[1], secret("new")).await.unwrap();
+    fleet
+        .store
+        .put_kubeconfig(&ids[1], secret("new").into())
+        .await
+        .unwrap();
     meddle(&path, "DELETE FROM kubeconfigs WHERE length(content) = 20").await;
     fleet.store.remove_key(old).await.unwrap();
 }

@@ -132,7 +132,7 @@ pub(crate) async fn read_all(store: &dyn Store) {
     let cluster = store.cluster_by_name(&"c1".parse().unwrap()).await.unwrap();
     assert_eq!(cluster.status.reason, Some(marked("second status")));
     assert_eq!(
-        store.kubeconfig(&cluster.id).await.unwrap().expose(),
+        content(&store.kubeconfig(&cluster.id).await.unwrap()),
         &marked("kubeconfig")
     );
     let configuration = store.newest_configuration(&cluster.id).await.unwrap();

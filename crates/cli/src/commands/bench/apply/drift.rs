@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use evenkeel_api::{Client, ClusterDocument, StatusWait};
 use evenkeel_core::{ClusterName, ClusterState, Sensitive};
-use evenkeel_fleet::Settings;
+use evenkeel_fleet::{KubeconfigClusters, Settings};
 use evenkeel_inventory::OpenOptions;
 use evenkeel_source::DirectoryPolicy;
 use evenkeel_telemetry::{OnCancel, OnError, Tasks};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::bystander::{Bystander, Edit};
 use crate::commands::bench::pass::chart;
-use crate::commands::mothership::{ChartSources, Mothership};
+use crate::commands::mothership::{Mothership, Sources};
 use crate::process;
 
 /// The names of the cluster, the component and its namespace.
@@ -71,9 +71,10 @@ pub(super) async fn measure(
         fleet_name: "bench".to_owned(),
         ..Settings::default()
     };
-    let sources = ChartSources {
+    let sources = Sources {
         directories: DirectoryPolicy::Below(folder.to_owned()),
         remote: None,
+        kubeconfigs: KubeconfigClusters::default(),
     };
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mothership =
@@ -97,7 +98,7 @@ async fn heal(
 ) -> anyhow::Result<Vec<Duration>> {
     let component = json!({"name": NAME, "source": {"directory": {"path": NAME}}, "namespace": NAME});
     let mut document = ClusterDocument::from_value(json!({"name": NAME, "components": [component]}))?;
-    document.kubeconfig = Some(Sensitive::new(kubeconfig.to_owned()));
+    document.kubeconfig = Some(Sensitive::new(kubeconfig.to_owned()).into());
     client.put_cluster(&document).await?;
     until_ready(client).await?;
     bystander.settle().await?;

@@ -70,6 +70,7 @@ impl Bench {
             store: store.clone(),
             directories: DirectoryPolicy::Below(charts),
             remote: None,
+            kubeconfigs: evenkeel_fleet::KubeconfigClusters::default(),
             settings: Settings {
                 fleet_name: "bench".to_owned(),
                 // What a check costs is measured, not what watches save of it.

@@ -1,0 +1,4 @@
+-- Where kubeconfigs come from.
+
+-- 'inline': the content is the kubeconfig; 'from': it is JSON that says where to read one.
+ALTER TABLE kubeconfigs ADD COLUMN kind TEXT NOT NULL DEFAULT 'inline';
