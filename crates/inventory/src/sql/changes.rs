@@ -1,4 +1,5 @@
-//! What attempts reported: changes of objects and words, one row a report.
+//! What attempts reported: changes of objects and words. A few words that are told while work goes on share a row with
+//! those that follow.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +10,15 @@ use super::queue::Held;
 use super::rows::{deflate, inflate, inflate_bytes};
 use super::status::row_key;
 use crate::cipher::Column;
-use crate::sql::{Connection, Statement, batch, database, query, query_as};
+use crate::sql::{Connection, Statement, batch, database, query, query_as, query_scalar};
 use crate::{Error, TIMELINE_ENTRIES_MAX, TIMELINE_MESSAGE_BYTES_MAX, TimelineEntry};
 
 const KEEPING: &str = "keeping what an operation reports";
 /// The most bytes that the changes or the timeline of one report unpack to; more than a report is let to hold.
 const REPORT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Words of one attempt are kept together up to so many; each telling writes those of its row anew.
+const TOGETHER_MAX: i64 = 64;
 
 const INSERT_REPORT: Statement = Statement::each(
     "INSERT INTO operation_reports (operation_id, seq, attempt, at, changes, entries, timeline) \
@@ -51,11 +55,21 @@ impl SqlStore {
             for entry in &mut timeline {
                 cut(&mut entry.message);
             }
-            let entries = i64::try_from(timeline.len()).unwrap_or(i64::MAX);
+            let new = i64::try_from(timeline.len()).unwrap_or(i64::MAX);
+            // How many rows an operation takes must not depend on how long it took.
+            let said = match counts.contains_key(&*held.id) {
+                true => Vec::new(),
+                false => self.take_last_words(connection, held).await?,
+            };
             let count = counts
                 .entry(&held.id)
                 .or_insert((held.reports, held.timeline_entries));
-            *count = (count.0.saturating_add(1), count.1.saturating_add(entries));
+            *count = (
+                count.0.saturating_add(i64::from(said.is_empty())),
+                count.1.saturating_add(new),
+            );
+            timeline.splice(0..0, said);
+            let entries = i64::try_from(timeline.len()).unwrap_or(i64::MAX);
             let packed_changes = (!changes.is_empty()).then(|| deflate(changes)).transpose()?;
             let sealed_timeline = match timeline.is_empty() {
                 true => None,
@@ -84,6 +98,49 @@ impl SqlStore {
             .await
             .map(drop)
             .map_err(database(KEEPING))
+    }
+
+    /// Takes back the last row of an attempt when it holds but a few words, so that the next ones are kept with them.
+    async fn take_last_words(
+        &self,
+        connection: &mut Connection,
+        held: &Held,
+    ) -> Result<Vec<TimelineEntry>, Error> {
+        if held.reports == 0 {
+            return Ok(Vec::new());
+        }
+        let sealed: Option<Vec<u8>> = query_scalar(
+            "SELECT timeline FROM operation_reports WHERE operation_id = $1 AND seq = $2 AND attempt = $3 \
+             AND changes IS NULL AND timeline IS NOT NULL AND entries < $4",
+        )
+        .bind(&held.id)
+        .bind(held.reports)
+        .bind(held.attempt)
+        .bind(TOGETHER_MAX)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(database(KEEPING))?;
+        // What cannot be read stays as it is.
+        let Some(Ok(words)) = sealed.map(|sealed| self.open_timeline(&held.id, held.reports, &sealed)) else {
+            return Ok(Vec::new());
+        };
+        query("DELETE FROM operation_reports WHERE operation_id = $1 AND seq = $2")
+            .bind(&held.id)
+            .bind(held.reports)
+            .execute(&mut *connection)
+            .await
+            .map_err(database(KEEPING))?;
+        Ok(words)
+    }
+
+    /// The words of one report.
+    fn open_timeline(&self, operation: &str, seq: i64, sealed: &[u8]) -> Result<Vec<TimelineEntry>, Error> {
+        let key = row_key(operation, seq);
+        let packed = self.cipher.open(Column::TIMELINE, &key, sealed)?;
+        let json = inflate_bytes(packed.expose(), REPORT_BYTES_MAX)
+            .map_err(|reason| Column::TIMELINE.unreadable(&key, reason))?;
+        serde_json::from_slice(json.expose())
+            .map_err(|_| Column::TIMELINE.unreadable(&key, "it is no timeline of this release"))
     }
 
     /// What an operation did to objects.
@@ -121,13 +178,7 @@ impl SqlStore {
         }
         let mut all: Vec<TimelineEntry> = Vec::new();
         for (seq, sealed) in rows {
-            let key = row_key(&operation, seq);
-            let packed = self.cipher.open(Column::TIMELINE, &key, &sealed)?;
-            let json = inflate_bytes(packed.expose(), REPORT_BYTES_MAX)
-                .map_err(|reason| Column::TIMELINE.unreadable(&key, reason))?;
-            let entries: Vec<TimelineEntry> = serde_json::from_slice(json.expose())
-                .map_err(|_| Column::TIMELINE.unreadable(&key, "it is no timeline of this release"))?;
-            all.extend(entries);
+            all.extend(self.open_timeline(&operation, seq, &sealed)?);
         }
         let surplus = all.len().saturating_sub(TIMELINE_ENTRIES_MAX);
         Ok(all.split_off(surplus))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use evenkeel_api::{ClusterDocument, ClusterStatus};
+use evenkeel_api::{ClusterDocument, ClusterStatus, Suspend};
 use evenkeel_core::{ClusterName, ClusterState, OperationStateKind};
 use evenkeel_fleet::{Fleet, Parts, Settings};
 use evenkeel_inventory::{OpenOptions, Reconciliations as _, SqlStore, Statuses as _, Synchronous};
@@ -43,7 +43,8 @@ pub(super) struct Bench {
 impl Bench {
     pub(super) async fn start(folder: &Path, tasks: Tasks) -> anyhow::Result<Self> {
         let charts = folder.join("charts");
-        for (chart, template) in [("map", MAP), ("stage", STAGED), ("definitions", DEFINITION)] {
+        let definitions = format!("{DEFINITION}---\n{STAGED}");
+        for (chart, template) in [("map", MAP), ("stage", STAGED), ("definitions", &definitions)] {
             write(
                 &charts.join(chart).join("Chart.yaml"),
                 &format!("apiVersion: v2\nname: {chart}\nversion: 1.0.0\n"),
@@ -73,6 +74,9 @@ impl Bench {
             kubeconfigs: evenkeel_fleet::KubeconfigClusters::default(),
             settings: Settings {
                 fleet_name: "bench".to_owned(),
+                // Signs of life are not counted: nobody gives one meanwhile.
+                lease: 4 * PATIENCE,
+                heartbeat: 3 * PATIENCE,
                 // What a check costs is measured, not what watches save of it.
                 watched_clusters: 0,
                 ..Settings::default()
@@ -150,9 +154,14 @@ impl Bench {
         self.ready("rows").await?;
         let mut added = Vec::new();
         for (changed, text) in [(1, "second"), (FURTHER + 1, "third")] {
+            // What accepting the version took is none of the pass, and a pass that is not held back begins before it
+            // could be told.
+            self.fleet
+                .suspend(&ClusterName::new("rows")?, Suspend::default())
+                .await?;
             self.put("rows", components(changed, text)).await?;
-            // What accepting the version took is none of the pass.
             let before = self.store.row_measures().await?.rows;
+            self.fleet.resume(&ClusterName::new("rows")?).await?;
             self.ready("rows").await?;
             let after = self.store.row_measures().await?.rows;
             added.push(after.saturating_sub(before) as f64);
@@ -288,4 +297,5 @@ fn map(name: &str, text: &str) -> Value {
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  text: {{ .Values.text | quote }}\n";
 const STAGED: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\nspec:\n  selector:\n    matchLabels: {app: {{ .Release.Name }}}\n  template:\n    metadata:\n      labels: {app: {{ .Release.Name }}}\n    spec:\n      containers:\n        - {name: main, image: \"a:1\"}\n";
+/// A kind, and its controller.
 const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: engines.example.com\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: engines, singular: engine, kind: Engine, listKind: EngineList}\n  versions:\n    - name: v1\n      served: true\n      storage: true\n      schema:\n        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}\n";
