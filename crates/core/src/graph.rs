@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn edges(graph: &ComponentGraph, name: &str) -> Vec<String> {
-        let name = ComponentName::new(*name).expect("a name");
+        let name = ComponentName::new(name).expect("a name");
         graph.depends_on(&name).map(ToString::to_string).collect()
     }
 
