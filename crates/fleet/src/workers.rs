@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evenkeel_core::{Fence, OperationId, OperationState};
-use evenkeel_inventory::{ClaimRequest, ClaimedOperation, HeartbeatOutcome, Report, Signal, StopReason};
+use evenkeel_inventory::{ClaimRequest, ClaimedOperation, Report, Signal};
 use evenkeel_telemetry::{CancellationToken, OnCancel, OnError};
 use tokio::sync::Notify;
 use tracing::Instrument as _;
 
 use crate::fleet::Inner;
 use crate::{bookkeeper, pause};
-use hold::{Hold, Why};
+use hold::Hold;
 use timeline::Timeline;
 
 /// The longest without asking the inventory, should a signal ever be lost.
@@ -207,19 +207,8 @@ async fn renew(inner: &Inner) {
         }
     };
     for (answer, (id, work)) in answers.into_iter().zip(held) {
-        match answer.outcome {
-            HeartbeatOutcome::Renewed(lease) => work.hold.renew(lease),
-            HeartbeatOutcome::Stop(lease, reason) => {
-                work.hold.renew(lease);
-                work.hold.stop(match reason {
-                    StopReason::Superseded => Why::Superseded,
-                    StopReason::Cancelled => Why::Cancelled,
-                });
-            }
-            HeartbeatOutcome::Lost => {
-                tracing::warn!(operation_id = %id, "the lease was lost");
-                work.hold.stop(Why::Lost);
-            }
+        if work.hold.heard(&answer.outcome) {
+            tracing::warn!(operation_id = %id, "the lease was lost");
         }
     }
 }

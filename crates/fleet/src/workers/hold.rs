@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evenkeel_cluster::{Stop, WriteGuard};
 use evenkeel_core::{Clock, Fence, Lease};
+use evenkeel_inventory::{HeartbeatOutcome, StopReason};
 use evenkeel_telemetry::CancellationToken;
 use jiff::SignedDuration;
 
@@ -36,6 +37,8 @@ struct State {
     why: Option<Why>,
     /// Whether the process ends, also where something else was said first.
     ending: bool,
+    /// Whether the attempt's last word is on its way to the inventory.
+    reporting: bool,
 }
 
 impl Hold {
@@ -45,6 +48,7 @@ impl Hold {
                 lease,
                 why: None,
                 ending: false,
+                reporting: false,
             }),
             clock,
             stop: CancellationToken::new(),
@@ -66,8 +70,36 @@ impl Hold {
         self.with(|state| state.lease.fence)
     }
 
-    /// A heartbeat was heard. The end of a lease never moves back.
-    pub(crate) fn renew(&self, lease: Lease) {
+    /// The attempt hands in its last report now.
+    pub(crate) fn reports(&self) {
+        self.with(|state| state.reporting = true);
+    }
+
+    /// Takes the answer to a heartbeat. Answers whether it says that the lease was lost.
+    ///
+    /// A heartbeat that meets the operation's last report finds that it no longer runs: nothing was lost then, and had
+    /// it been, the report would be told.
+    pub(crate) fn heard(&self, outcome: &HeartbeatOutcome) -> bool {
+        match outcome {
+            HeartbeatOutcome::Renewed(lease) => self.renew(*lease),
+            HeartbeatOutcome::Stop(lease, reason) => {
+                self.renew(*lease);
+                self.stop(match reason {
+                    StopReason::Superseded => Why::Superseded,
+                    StopReason::Cancelled => Why::Cancelled,
+                });
+            }
+            HeartbeatOutcome::Lost if self.with(|state| state.reporting) => {}
+            HeartbeatOutcome::Lost => {
+                self.stop(Why::Lost);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The end of a lease never moves back.
+    fn renew(&self, lease: Lease) {
         self.with(|state| state.lease.until = state.lease.until.max(lease.until));
     }
 
@@ -146,6 +178,25 @@ mod tests {
             Ok(()),
             "an older heartbeat does not shorten it"
         );
+    }
+
+    #[test]
+    fn a_lease_is_lost_only_to_others_and_not_to_the_own_report() {
+        let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        assert!(!hold.heard(&HeartbeatOutcome::Renewed(lease(20))));
+        assert!(!hold.heard(&HeartbeatOutcome::Stop(
+            lease(25),
+            StopReason::Superseded
+        )));
+        assert_eq!(hold.why(), Some(Why::Superseded));
+        assert!(hold.heard(&HeartbeatOutcome::Lost));
+        assert_eq!(hold.why(), Some(Why::Lost));
+
+        // The operation ended before the heartbeat that was on its way was answered.
+        let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        hold.reports();
+        assert!(!hold.heard(&HeartbeatOutcome::Lost));
+        assert_eq!((hold.why(), hold.stopped().is_cancelled()), (None, false));
     }
 
     #[test]

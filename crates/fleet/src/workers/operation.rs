@@ -90,6 +90,7 @@ pub(super) async fn run(
         changes,
         timeline: timeline.take(),
     };
+    hold.reports();
     deliver(inner, report, missing).await;
     // Consent may have come between the question and the wait; what is missed here is seen to later.
     if waits && let Err(error) = consent::resume(inner).await {
