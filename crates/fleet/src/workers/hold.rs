@@ -184,10 +184,7 @@ mod tests {
     fn a_lease_is_lost_only_to_others_and_not_to_the_own_report() {
         let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
         assert!(!hold.heard(&HeartbeatOutcome::Renewed(lease(20))));
-        assert!(!hold.heard(&HeartbeatOutcome::Stop(
-            lease(25),
-            StopReason::Superseded
-        )));
+        assert!(!hold.heard(&HeartbeatOutcome::Stop(lease(25), StopReason::Superseded)));
         assert_eq!(hold.why(), Some(Why::Superseded));
         assert!(hold.heard(&HeartbeatOutcome::Lost));
         assert_eq!(hold.why(), Some(Why::Lost));
