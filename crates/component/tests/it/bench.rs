@@ -1,12 +1,12 @@
 //! One component at one cluster, and what tests do with it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use evenkeel_cluster::{
-    Attempt, Cluster, ComponentTarget, ConnectOptions, KubeconfigPolicy, Limits, Owner, Record, Unguarded,
-    WriteGuard,
+    Attempt, Cluster, ComponentTarget, ConnectOptions, KubeconfigPolicy, Limits, Owner, Record,
+    SYSTEM_NAMESPACE, Unguarded, WriteGuard,
 };
 use evenkeel_component::{
     Considered, Error, KUSTOMIZE_TIMEOUT, Kustomize, KustomizeOptions, Layer, Outcome, Reconciler,
@@ -20,6 +20,7 @@ use evenkeel_simulator::{Options, Simulator};
 use evenkeel_source::{DirectoryPolicy, NoArchives, Sources};
 use evenkeel_steps::Mode;
 use evenkeel_telemetry::{CancellationToken, SystemClock, Tasks};
+use evenkeel_testkit::TestCluster;
 
 /// How long objects may take to be ready, or gone; far more than they need.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,9 +43,33 @@ pub(crate) struct Bench {
     _simulator: Option<Simulator>,
 }
 
+/// Keeps something in our namespace of the real cluster. Scenarios run side by side there: the deletion of one that is alone
+/// for a moment would take the namespace along, and others begin meanwhile.
+fn keep_system_namespace(cluster: &TestCluster) {
+    static KEPT: Once = Once::new();
+    KEPT.call_once(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kept.yaml");
+        let objects = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {SYSTEM_NAMESPACE}}}}}\n---\n\
+             {{apiVersion: v1, kind: ConfigMap, metadata: {{name: kept, namespace: {SYSTEM_NAMESPACE}}}}}\n"
+        );
+        std::fs::write(&file, objects).unwrap();
+        let applied = cluster
+            .kubectl()
+            .arg("apply")
+            .arg("-f")
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(applied.status.success(), "{applied:?}");
+    });
+}
+
 impl Bench {
     pub(crate) async fn real(scenario: &str) -> Self {
         let cluster = evenkeel_testkit::cluster("component");
+        keep_system_namespace(cluster);
         Self::new(cluster.kubeconfig(), scenario, None, Some(kustomize())).await
     }
 
