@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use evenkeel_chart::Chart;
 use evenkeel_core::Sensitive;
 use evenkeel_source::{ChartOptions, Helm, Located, Tls};
@@ -159,6 +159,13 @@ fn read_chart(path: &Path) -> anyhow::Result<Chart> {
     if path.is_file() {
         let archive = fs::read(path).with_context(|| format!("open {}", path.display()))?;
         return Ok(Chart::from_archive(&archive)?);
+    }
+    let metadata = std::path::absolute(path)
+        .unwrap_or_else(|_| path.to_owned())
+        .join("Chart.yaml");
+    if path.is_dir() && !metadata.exists() {
+        let shown = metadata.display();
+        bail!("unable to detect chart at {shown}: open {shown}: no such file or directory");
     }
     let files = evenkeel_source::read_directory(path, None)?;
     Ok(Chart::from_files(
