@@ -9,7 +9,7 @@ use etcetera::{BaseStrategy as _, choose_base_strategy};
 use evenkeel_core::HumanDuration;
 use evenkeel_source::{
     CacheOptions, CredentialsFile, CredentialsSource, FRESH_FOR, Helm, HelmSettings, HostPattern, HostPolicy,
-    Located, Remote, RemoteOptions,
+    Located, Remote, RemoteOptions, Signatures,
 };
 use evenkeel_telemetry::{SystemClock, Tasks};
 
@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// changes
     #[arg(long, value_name = "FILE", env = "EVENKEEL_SOURCE_CREDENTIALS")]
     source_credentials: Option<PathBuf>,
+    /// Which charts must be signed, and by whom (YAML, see docs/signed-charts.md); read again when it changes
+    #[arg(long, value_name = "FILE", env = "EVENKEEL_SOURCE_SIGNATURES")]
+    source_signatures: Option<PathBuf>,
     /// Hosts that charts may come from although they are not public or not https: HOST, HOST:PORT or *.DOMAIN
     #[arg(
         long,
@@ -88,6 +91,15 @@ impl Arguments {
         };
         Remote::new(options, Arc::new(SystemClock), tasks.clone())
             .map_err(|error| Usage(anyhow!(error)).into())
+    }
+}
+
+impl Arguments {
+    /// Which charts must be signed.
+    pub(crate) fn signatures(&self) -> anyhow::Result<Option<Arc<Signatures>>> {
+        let rules = self.source_signatures.as_ref().map(Signatures::open);
+        let rules = rules.transpose().map_err(|error| Usage(error.into()))?;
+        Ok(rules.map(Arc::new))
     }
 }
 

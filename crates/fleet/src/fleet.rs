@@ -8,7 +8,7 @@ use evenkeel_cluster::{KubeconfigPolicy, Owner};
 use evenkeel_component::{Kustomize, Reconciler};
 use evenkeel_core::{Clock, ClusterName, ClusterState, Kubeconfig};
 use evenkeel_inventory::{CheckNote, Report, Settled, Store};
-use evenkeel_source::{DirectoryPolicy, Remote, Sources};
+use evenkeel_source::{DirectoryPolicy, Remote, Signatures, Sources};
 use evenkeel_telemetry::metrics::StepMetrics;
 use evenkeel_telemetry::{Metrics, Restart, Tasks};
 
@@ -38,6 +38,8 @@ pub struct Parts {
     pub remote: Option<Remote>,
     /// The clusters that kubeconfigs are read from.
     pub kubeconfigs: KubeconfigClusters,
+    /// Which sources must be signed; none when all are used as they are.
+    pub signatures: Option<Arc<Signatures>>,
     /// How the mothership works.
     pub settings: Settings,
     /// The clock, the same as the inventory's.
@@ -102,6 +104,7 @@ impl Fleet {
             directories,
             remote,
             kubeconfigs,
+            signatures,
             settings,
             clock,
             tasks,
@@ -114,6 +117,9 @@ impl Fleet {
         let mut sources = Sources::new(directories, archives, Arc::clone(&clock), tasks.clone());
         if let Some(remote) = remote {
             sources = sources.with_remote(remote);
+        }
+        if let Some(rules) = signatures {
+            sources = sources.with_signatures(rules);
         }
         let sources = Arc::new(sources);
         let reconciler = Reconciler::new(Arc::clone(&sources), tasks.clone(), Arc::clone(&clock))?;

@@ -9,6 +9,7 @@ use evenkeel_core::Sensitive;
 use reqwest::Url;
 
 pub use file::CredentialsFile;
+pub(crate) use file::prefix;
 
 /// What is known about hosts: the most specific entry speaks for an address.
 #[derive(Clone, Debug, Default)]

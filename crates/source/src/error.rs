@@ -88,12 +88,34 @@ pub enum Error {
     /// Charts of repositories and registries where none are read.
     #[error("charts from repositories and registries are not read here")]
     NoRemote,
-    /// The file of credentials, or one that it names.
+    /// The file of credentials or of signatures, or one that it names.
     #[error("{file:?} cannot be used: {problem}")]
     Credentials {
         /// The file.
         file: PathBuf,
         /// What is wrong, with the line; never a value.
+        problem: String,
+    },
+    /// A source that needs a signature and cannot have one, or that no entry of the signatures covers.
+    #[error(
+        "{name} is refused: {problem}, and whoever runs this mothership allows only what is signed (--source-signatures)"
+    )]
+    Unsigned {
+        /// The source, as the user named it.
+        name: String,
+        /// Why there is no signature.
+        problem: String,
+    },
+    /// A chart whose signature is missing or not accepted.
+    #[error("{chart} is refused: {problem}; signature {file}, keys of {keyring:?}")]
+    Signature {
+        /// The chart and its version.
+        chart: String,
+        /// Where the signature lies.
+        file: String,
+        /// The keys that it may be signed with.
+        keyring: PathBuf,
+        /// The cause, with the key that signed.
         problem: String,
     },
     /// TLS cannot be spoken at all.

@@ -3,7 +3,7 @@
 
 mod dependencies;
 mod locate;
-mod provenance;
+pub(crate) mod provenance;
 mod registry_config;
 mod remote_values;
 mod repositories;

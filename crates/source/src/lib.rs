@@ -17,6 +17,8 @@
 //! [`Helm`] finds charts by the settings and words of Helm, and checks who signed them: OpenPGP is read here, and keys and
 //! signatures are given to aws-lc-rs.
 //!
+//! [`Signatures`] says which sources of a fleet must be signed, and by whom; what fails is refused before it is parsed.
+//!
 //! [`Remote`] speaks to hosts that others name: [`HostPolicy`] says which, [`Credentials`] stay with the host they are
 //! for, and everything that comes back is bounded and checked against its digest before it is used.
 
@@ -38,6 +40,8 @@ mod openpgp;
 mod registry;
 mod remote;
 mod repository;
+mod reread;
+mod signatures;
 mod sources;
 mod store;
 mod version;
@@ -52,5 +56,6 @@ pub use hosts::{HostPattern, HostPolicy};
 pub use kustomization::{Kustomization, RemoteReference};
 pub use manifests::Manifests;
 pub use remote::{ARCHIVE_SIZE_MAX, CacheOptions, CredentialsSource, FRESH_FOR, Remote, RemoteOptions};
+pub use signatures::Signatures;
 pub use sources::{Content, DirectoryPolicy, Sources};
 pub use store::CACHE_SIZE_MAX;

@@ -25,7 +25,7 @@ mod public_key;
 mod signature;
 mod verify;
 
-pub(crate) use check::check_signature;
+pub(crate) use check::{check_signature, signers};
 pub(crate) use clearsign::ClearSigned;
 pub(crate) use error::Error;
 pub(crate) use keyring::{Keyring, KeyringFormat};

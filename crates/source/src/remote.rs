@@ -9,6 +9,7 @@
 
 mod fetch;
 mod resolution;
+mod signature;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use crate::{Error, address};
 pub(crate) use fetch::{Fetched, PROVENANCE_SIZE_MAX, split_reference};
 use resolution::Known;
 pub(crate) use resolution::Resolution;
+pub(crate) use signature::Provenance;
 
 /// The largest archive of a chart, in bytes; the same bound as for one that is uploaded.
 pub const ARCHIVE_SIZE_MAX: u64 = 20 * 1024 * 1024;
@@ -201,6 +203,11 @@ impl RemoteSource {
             key: Digest::of_parts(texts),
             wish,
         }))
+    }
+
+    /// Names the source among all.
+    pub(crate) fn key(&self) -> &Digest {
+        &self.key
     }
 }
 

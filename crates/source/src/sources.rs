@@ -1,6 +1,7 @@
 //! From a [`SourceRef`] to what it holds.
 
 mod content;
+mod signed;
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -15,10 +16,12 @@ use evenkeel_telemetry::Tasks;
 use crate::cache::Cache;
 use crate::directory::{Listing, Selection, list};
 use crate::remote::RemoteSource;
-use crate::{Archives, Error, Remote};
+use crate::signatures::Keys;
+use crate::{Archives, Error, Remote, Signatures};
 
 pub use content::Content;
 use content::Contents;
+use signed::Signed;
 
 /// How many parsed charts are kept.
 const CHARTS_KEPT: usize = 256;
@@ -41,6 +44,7 @@ pub struct Sources {
     directories: DirectoryPolicy,
     archives: Arc<dyn Archives>,
     remote: Option<Remote>,
+    signed: Option<Signed>,
     clock: Arc<dyn Clock>,
     tasks: Tasks,
     charts: Cache<Digest, Chart>,
@@ -74,6 +78,7 @@ impl Sources {
             directories,
             archives,
             remote: None,
+            signed: None,
             clock,
             tasks,
             charts: Cache::new(CHARTS_KEPT),
@@ -91,11 +96,21 @@ impl Sources {
         }
     }
 
+    /// The same, and nothing that must be signed and is not.
+    #[must_use]
+    pub fn with_signatures(self, rules: Arc<Signatures>) -> Self {
+        Self {
+            signed: Some(Signed::new(rules)),
+            ..self
+        }
+    }
+
     /// The chart that `source` names.
     ///
     /// # Errors
     /// Everything [`Error`] lists.
     pub async fn chart(self: &Arc<Self>, source: &SourceRef) -> Result<Arc<Chart>, Error> {
+        let keys = self.keys(source)?;
         match source {
             SourceRef::Directory { path } => {
                 let (this, path) = (Arc::clone(self), path.clone());
@@ -103,7 +118,7 @@ impl Sources {
             }
             SourceRef::Archive { digest } => self.archive(digest).await,
             // Its future is large, and most sources need none of it.
-            SourceRef::Repository { .. } | SourceRef::Oci { .. } => Box::pin(self.remote(source)).await,
+            SourceRef::Repository { .. } | SourceRef::Oci { .. } => Box::pin(self.remote(source, keys)).await,
         }
     }
 
@@ -112,8 +127,9 @@ impl Sources {
     ///
     /// # Errors
     /// [`Error::DirectoriesRefused`], [`Error::OutsideRoot`], [`Error::Read`], [`Error::NotADirectory`],
-    /// [`Error::NoRemote`], [`Error::HostRefused`], [`Error::Range`].
+    /// [`Error::NoRemote`], [`Error::HostRefused`], [`Error::Range`], [`Error::Unsigned`].
     pub fn check(&self, source: &SourceRef) -> Result<(), Error> {
+        self.keys(source)?;
         match source {
             SourceRef::Directory { path } => {
                 let (directory, _) = self.locate(path)?;
@@ -189,9 +205,12 @@ impl Sources {
 
     /// A chart of a repository or registry. Costs no request while what the source stands for is known and the chart is
     /// in memory or on disk.
-    async fn remote(&self, source: &SourceRef) -> Result<Arc<Chart>, Error> {
+    async fn remote(&self, source: &SourceRef, keys: Option<Arc<Keys>>) -> Result<Arc<Chart>, Error> {
         let (remote, source) = self.remote_source(source)?;
         let resolution = remote.resolve(&source).await?;
+        if let Some(keys) = keys {
+            self.check_signature(remote, &source, &resolution, &keys).await?;
+        }
         if let Some(chart) = self.charts.get(&resolution.digest) {
             return Ok(chart);
         }

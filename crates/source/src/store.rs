@@ -51,6 +51,8 @@ pub(crate) enum Note {
     Resolution,
     /// The index that a repository had.
     Index,
+    /// The signature of a chart.
+    Provenance,
 }
 
 /// The sign of being the one that downloads; given up when dropped.
@@ -195,6 +197,7 @@ impl Store {
         let kind = match kind {
             Note::Resolution => "resolution",
             Note::Index => "index",
+            Note::Provenance => "provenance",
         };
         self.root.join("notes").join(format!("{kind}-{}", key.hex()))
     }

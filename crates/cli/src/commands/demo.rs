@@ -63,6 +63,7 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
             directories,
             remote: None,
             kubeconfigs: KubeconfigClusters::default(),
+            signatures: None,
         },
         settings,
         arguments.listen,

@@ -10,7 +10,7 @@ use evenkeel_core::{HumanDuration, LossLimit};
 use evenkeel_fleet::{Fleet, KubeconfigClusters, Parts, Settings};
 use evenkeel_inventory::{OpenOptions, SqlStore};
 use evenkeel_server::Server;
-use evenkeel_source::{DirectoryPolicy, Remote};
+use evenkeel_source::{DirectoryPolicy, Remote, Signatures};
 use evenkeel_telemetry::{Metrics, SystemClock, Tasks};
 
 use crate::commands::DEFAULT_PORT;
@@ -103,6 +103,8 @@ pub(crate) struct Sources {
     pub(crate) remote: Option<Remote>,
     /// The clusters that kubeconfigs are read from.
     pub(crate) kubeconfigs: KubeconfigClusters,
+    /// Which of them must be signed.
+    pub(crate) signatures: Option<Arc<Signatures>>,
 }
 
 /// A mothership that serves.
@@ -122,6 +124,7 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
         directories: arguments.directories()?,
         remote: Some(arguments.charts.remote(&tasks)?),
         kubeconfigs: arguments.kubeconfigs.clusters().await?,
+        signatures: arguments.charts.signatures()?,
     };
     let mothership =
         Mothership::start(options, sources, arguments.settings()?, arguments.listen, tasks).await?;
@@ -196,6 +199,7 @@ impl Mothership {
             directories: sources.directories,
             remote: sources.remote,
             kubeconfigs: sources.kubeconfigs,
+            signatures: sources.signatures,
             settings,
             clock,
             tasks: tasks.clone(),

@@ -7,6 +7,7 @@ mod formats;
 mod interrupt;
 mod no_kubectl;
 mod plan;
+mod signed;
 
 use std::sync::{Mutex, PoisonError};
 

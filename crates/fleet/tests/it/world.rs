@@ -112,6 +112,7 @@ impl World {
             directories: DirectoryPolicy::Below(self.charts()),
             remote: None,
             kubeconfigs: self.kubeconfigs.clone(),
+            signatures: None,
             settings: self.settings.clone(),
             clock,
             tasks: tasks.clone(),

@@ -97,6 +97,7 @@ impl World {
             },
             remote: None,
             kubeconfigs: evenkeel_fleet::KubeconfigClusters::default(),
+            signatures: None,
             settings: Settings {
                 retry_first: Duration::from_millis(200),
                 ..Settings::default()

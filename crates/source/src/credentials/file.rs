@@ -1,9 +1,6 @@
 //! The file that says who a mothership is towards which host; read again when it changes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
 use evenkeel_core::Sensitive;
 use reqwest::Url;
@@ -11,26 +8,11 @@ use serde::Deserialize;
 
 use super::{Credentials, Entry, Scope, Secret, Tls};
 use crate::Error;
-
-/// The largest file of credentials or password, in bytes.
-const FILE_SIZE_MAX: u64 = 1024 * 1024;
+use crate::reread::{Reread, Stamps, refused, text};
 
 /// A file of credentials, and those it held when it was read last.
 #[derive(Debug)]
-pub struct CredentialsFile {
-    path: PathBuf,
-    read: Mutex<Read>,
-}
-
-#[derive(Clone, Debug)]
-struct Read {
-    credentials: Credentials,
-    /// The files they came from, as they were.
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
-}
-
-/// What the file system says of a file; another one means another content.
-type Stamp = (SystemTime, u64);
+pub struct CredentialsFile(Reread<Credentials>);
 
 /// One entry as it is written.
 #[derive(Deserialize)]
@@ -58,42 +40,16 @@ impl CredentialsFile {
     /// # Errors
     /// [`Error::Credentials`] with the line, when it cannot be read; never with a value.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
-        let path = path.into();
-        let read = Mutex::new(read(&path)?);
-        Ok(Self { path, read })
+        Reread::open(path.into(), "the source credentials", read).map(Self)
     }
 
-    /// What the file says now. When it has become unreadable, what it said before: a file that is being replaced must
-    /// not lock everybody out.
+    /// What the file says now, or said before it became unreadable.
     pub(crate) fn credentials(&self) -> Credentials {
-        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = known.stamps.iter().any(|(path, stamp)| stamp_of(path) != *stamp);
-        if changed {
-            match read(&self.path) {
-                Ok(new) => {
-                    tracing::info!(file = %self.path.display(), "the source credentials were read again");
-                    *known = new;
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the source credentials changed and cannot be used: the former ones are kept");
-                    // Said once for each change.
-                    for (path, stamp) in &mut known.stamps {
-                        *stamp = stamp_of(path);
-                    }
-                }
-            }
-        }
-        known.credentials.clone()
+        self.0.now()
     }
 }
 
-fn stamp_of(path: &Path) -> Option<Stamp> {
-    let metadata = fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
-}
-
-fn read(path: &Path) -> Result<Read, Error> {
-    let mut stamps = vec![(path.to_owned(), stamp_of(path))];
+fn read(path: &Path, stamps: &mut Stamps) -> Result<Credentials, Error> {
     let text = text(path)?;
     let options = serde_saphyr::options! { with_snippet: false };
     let written: Option<Vec<serde_saphyr::Spanned<Written>>> =
@@ -102,16 +58,13 @@ fn read(path: &Path) -> Result<Read, Error> {
     let mut entries = Vec::new();
     for written in written.unwrap_or_default() {
         let line = written.referenced.line();
-        let entry = entry(written.value, path, &mut stamps);
+        let entry = entry(written.value, path, stamps);
         entries.push(entry.map_err(|problem| match problem {
             Problem::Here(problem) => refused(path, &format!("line {line}: {problem}")),
             Problem::Elsewhere(error) => error,
         })?);
     }
-    Ok(Read {
-        credentials: Credentials::new(entries, None),
-        stamps,
-    })
+    Ok(Credentials::new(entries, None))
 }
 
 enum Problem {
@@ -125,11 +78,7 @@ impl From<String> for Problem {
     }
 }
 
-fn entry(
-    written: Written,
-    file: &Path,
-    stamps: &mut Vec<(PathBuf, Option<Stamp>)>,
-) -> Result<Entry, Problem> {
+fn entry(written: Written, file: &Path, stamps: &mut Stamps) -> Result<Entry, Problem> {
     let scope = match (&written.host, &written.url) {
         (Some(host), None) => host_scope(host)?,
         (None, Some(url)) => Scope::Below(prefix(url)?),
@@ -149,7 +98,7 @@ fn entry(
         (Some(password), None) => Some(password),
         (None, Some(path)) => {
             let path = place(path);
-            stamps.push((path.clone(), stamp_of(&path)));
+            stamps.note(&path);
             let text = text(&path).map_err(Problem::Elsewhere)?;
             Some(Sensitive::new(
                 text.expose().trim_end_matches(['\r', '\n']).to_owned(),
@@ -197,7 +146,8 @@ fn host_scope(text: &str) -> Result<Scope, String> {
     }
 }
 
-fn prefix(text: &str) -> Result<Url, String> {
+/// An address that stands for all below it.
+pub(crate) fn prefix(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("`url` is not valid: {error}"))?;
     if !matches!(url.scheme(), "https" | "http" | "oci") || url.host_str().is_none_or(str::is_empty) {
         return Err("`url` is not valid: expected https://, http:// or oci://".to_owned());
@@ -210,15 +160,6 @@ fn prefix(text: &str) -> Result<Url, String> {
         return Err("`url` holds more than an address: use `username` and `passwordFile`".to_owned());
     }
     Ok(url)
-}
-
-fn text(path: &Path) -> Result<Sensitive<String>, Error> {
-    let unreadable = |error: std::io::Error| refused(path, &error.to_string());
-    let length = fs::metadata(path).map_err(unreadable)?.len();
-    if length > FILE_SIZE_MAX {
-        return Err(refused(path, &format!("it is larger than {FILE_SIZE_MAX} bytes")));
-    }
-    fs::read_to_string(path).map(Sensitive::new).map_err(unreadable)
 }
 
 /// What a reader's error says without quoting a value, which may be a password.
@@ -238,15 +179,10 @@ fn harmless(error: &serde_saphyr::Error) -> String {
     format!("{}{problem}", place.unwrap_or_default())
 }
 
-fn refused(path: &Path, problem: &str) -> Error {
-    Error::Credentials {
-        file: path.to_owned(),
-        problem: problem.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn open(text: &str) -> Result<CredentialsFile, Error> {

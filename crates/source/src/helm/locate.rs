@@ -298,7 +298,7 @@ impl Helm {
         let keyring = self.keyring().to_owned();
         let now = remote.inner().clock.now().as_second();
         let work = move || {
-            let keyring = provenance::read_keyring(&keyring)?;
+            let (_, keyring) = provenance::read_keyring(&keyring)?;
             provenance::verify(&archive, &name, &text, &keyring, now)
         };
         remote.inner().blocking(work).await?

@@ -7,11 +7,11 @@ use evenkeel_core::Digest;
 use evenkeel_goyaml::{Map, Numbers, Value, from_yaml};
 
 use crate::Error;
-use crate::openpgp::{ClearSigned, Keyring, KeyringFormat, check_signature};
+use crate::openpgp::{ClearSigned, Keyring, KeyringFormat, check_signature, signers};
 use crate::remote::PROVENANCE_SIZE_MAX;
 
 /// What is appended to the name of an archive.
-pub(super) const EXTENSION: &str = ".prov";
+pub(crate) const EXTENSION: &str = ".prov";
 /// The largest keyring, in bytes.
 const KEYRING_SIZE_MAX: u64 = 256 * 1024 * 1024;
 /// What separates the chart's description from the digests.
@@ -61,7 +61,7 @@ pub(super) fn verify_local(path: &Path, keyring: &Path, now: i64) -> Result<Vec<
             cause(&error)
         )));
     }
-    let keyring = read_keyring(keyring)?;
+    let (_, keyring) = read_keyring(keyring)?;
     let read = |path: &Path, what: &str, limit| {
         read(path, limit).map_err(|problem| Error::Helm(format!("failed to read {what}: {problem}")))
     };
@@ -72,28 +72,29 @@ pub(super) fn verify_local(path: &Path, keyring: &Path, now: i64) -> Result<Vec<
     Ok(archive)
 }
 
-/// The keys of a file.
+/// What a file of keys holds, and its keys.
 ///
 /// # Errors
 /// [`Error::Helm`], what is wrong with it.
-pub(super) fn read_keyring(path: &Path) -> Result<Keyring, Error> {
+pub(crate) fn read_keyring(path: &Path) -> Result<(Vec<u8>, Keyring), Error> {
     let failed = |problem: String| Error::Helm(format!("failed to load keyring: {problem}"));
     let data = read(path, KEYRING_SIZE_MAX).map_err(failed)?;
-    Keyring::read(&data).map_err(|problem| {
+    let keyring = Keyring::read(&data).map_err(|problem| {
         let shown = path.display();
         failed(match KeyringFormat::of(&data) {
             KeyringFormat::Packets => problem,
             KeyringFormat::Keybox => format!("reading keybox {shown}: {problem}"),
             KeyringFormat::Armored => format!("reading armored keyring {shown}: {problem}"),
         })
-    })
+    })?;
+    Ok((data, keyring))
 }
 
 /// Checks that somebody in the keyring signed for this archive under this name.
 ///
 /// # Errors
 /// [`Error::Helm`], why it cannot be trusted.
-pub(super) fn verify(
+pub(crate) fn verify(
     archive: &[u8],
     name: &str,
     provenance: &[u8],
@@ -117,6 +118,13 @@ pub(super) fn verify(
         )),
         Some(_) => Ok(()),
     }
+}
+
+/// The keys that a provenance file says it is signed by, for people.
+pub(crate) fn signed_by(provenance: &[u8]) -> Option<String> {
+    let keys = signers(ClearSigned::decode(provenance)?);
+    let keys: Vec<String> = keys.iter().map(|id| format!("{id:016X}")).collect();
+    (!keys.is_empty()).then(|| keys.join(", "))
 }
 
 /// The digests that a signed text promises, by the names of files.

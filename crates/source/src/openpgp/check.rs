@@ -58,6 +58,16 @@ pub(crate) fn check_signature(keyring: &Keyring, signed: ClearSigned<'_>, now: i
     Err(last)
 }
 
+/// The identifiers of the keys that the signatures of a text name, whether or not they hold.
+pub(crate) fn signers(signed: ClearSigned<'_>) -> Vec<u64> {
+    let mut packets = Packets::new(signed.signature.octets());
+    let mut keys = Vec::new();
+    while let Ok(Some(Packet::Signature(signature))) = packets.next() {
+        keys.extend(signature.issuer);
+    }
+    keys
+}
+
 fn unknown(left_out: Option<&'static str>) -> Error {
     Error::UnknownIssuer(left_out.map_or_else(String::new, |algorithm| {
         format!(" (the keyring has its key, but signatures by keys of {algorithm} cannot be checked here)")

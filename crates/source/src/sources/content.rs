@@ -89,6 +89,7 @@ impl Sources {
         source: &SourceRef,
         format: Option<SourceFormat>,
     ) -> Result<Content, Error> {
+        self.keys(source)?;
         match source {
             SourceRef::Directory { path } => {
                 let (this, path) = (Arc::clone(self), path.clone());

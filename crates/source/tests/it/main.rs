@@ -9,5 +9,6 @@ mod processes;
 mod redirects;
 mod registry;
 mod repository;
+mod signed;
 mod tls;
 mod world;

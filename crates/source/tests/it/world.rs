@@ -7,7 +7,7 @@ use evenkeel_chart::Chart;
 use evenkeel_core::{Digest, ManualClock, SourceRef};
 use evenkeel_source::{
     CacheOptions, Credentials, CredentialsSource, DirectoryPolicy, Entry, Error, HostPolicy, NoArchives,
-    Remote, RemoteOptions, Scope, Secret, Sources,
+    Remote, RemoteOptions, Scope, Secret, Signatures, Sources,
 };
 use evenkeel_telemetry::Tasks;
 use jiff::{SignedDuration, Timestamp};
@@ -123,6 +123,15 @@ impl World {
             folder,
             clock,
             sources: Arc::new(sources.with_remote(remote)),
+        }
+    }
+
+    /// The same, by rules about signatures.
+    pub(crate) fn signed(self, rules: Arc<Signatures>) -> Self {
+        let sources = Arc::into_inner(self.sources).unwrap();
+        Self {
+            sources: Arc::new(sources.with_signatures(rules)),
+            ..self
         }
     }
 

@@ -52,6 +52,13 @@ pub(crate) struct Arguments {
     pub(super) source_credentials: Option<PathBuf>,
     #[command(flatten)]
     pub(super) helm_files: crate::charts::HelmFiles,
+    /// Use only charts that somebody in a keyring signed; directories cannot be signed and are refused (see
+    /// docs/signed-charts.md)
+    #[arg(long)]
+    pub(super) verify: bool,
+    /// The public keys for --verify; else those of GnuPG
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    pub(super) keyring: Option<PathBuf>,
     /// The namespace of all components, or of one; created when missing
     #[arg(short, long = "namespace", value_name = "[COMPONENT=]NAMESPACE")]
     namespaces: Vec<String>,

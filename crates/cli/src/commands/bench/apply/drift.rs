@@ -75,6 +75,7 @@ pub(super) async fn measure(
         directories: DirectoryPolicy::Below(folder.to_owned()),
         remote: None,
         kubeconfigs: KubeconfigClusters::default(),
+        signatures: None,
     };
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mothership =

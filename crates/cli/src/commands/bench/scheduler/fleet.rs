@@ -72,6 +72,7 @@ impl Bench {
             directories: DirectoryPolicy::Below(charts),
             remote: None,
             kubeconfigs: evenkeel_fleet::KubeconfigClusters::default(),
+            signatures: None,
             settings: Settings {
                 fleet_name: "bench".to_owned(),
                 // Signs of life are not counted: nobody gives one meanwhile.
