@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use evenkeel_chart::Chart;
 use evenkeel_core::Sensitive;
-use evenkeel_source::{ChartOptions, Helm, Located, Tls};
+use evenkeel_source::{ChartOptions, Helm, Located, Tls, io_cause};
 
 use super::flags::Switch;
 use crate::charts::{self, HelmFiles};
@@ -154,11 +154,31 @@ impl Found {
     }
 }
 
+/// Tells who named another file than a chart, often its values, what was expected.
+fn ensure_archive(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    const GZIP: &[u8] = b"\x1f\x8b\x08";
+    if content.starts_with(GZIP) {
+        return Ok(());
+    }
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let shown = file.display();
+    if file
+        .extension()
+        .is_some_and(|kind| kind == "yaml" || kind == "yml")
+    {
+        bail!("file '{shown}' seems to be a YAML file, but expected a gzipped archive");
+    }
+    bail!("file '{shown}' does not appear to be a gzipped archive");
+}
+
 /// Reads a chart's directory or archive.
 fn read_chart(path: &Path) -> anyhow::Result<Chart> {
     if path.is_file() {
-        let archive = fs::read(path).with_context(|| format!("open {}", path.display()))?;
-        return Ok(Chart::from_archive(&archive)?);
+        let shown = path.display();
+        let archive = fs::read(path).map_err(|error| anyhow!("open {shown}: {}", io_cause(&error)))?;
+        ensure_archive(path, &archive)?;
+        return Chart::from_archive(&archive)
+            .with_context(|| format!("unable to load chart archive {shown}"));
     }
     let metadata = std::path::absolute(path)
         .unwrap_or_else(|_| path.to_owned())

@@ -3,9 +3,9 @@
 use std::fs;
 use std::io::{self, Read as _};
 
-use anyhow::Context;
+use anyhow::anyhow;
 use evenkeel_chart::{ValueSources, ValuesFile};
-use evenkeel_source::Helm;
+use evenkeel_source::{Helm, io_cause};
 
 use super::flags::Fields;
 use crate::charts;
@@ -65,5 +65,8 @@ fn read(path: &str) -> anyhow::Result<Vec<u8>> {
     if Helm::are_values_elsewhere(path)? {
         return charts::fetch_text(path);
     }
-    fs::read(path).with_context(|| format!("open {path}"))
+    fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => anyhow!("read {path}: {}", io_cause(&error)),
+        _ => anyhow!("open {path}: {}", io_cause(&error)),
+    })
 }

@@ -20,3 +20,4 @@ mod template;
 mod template_cluster;
 mod template_flags;
 mod template_schema;
+mod template_wrong_files;

@@ -15,6 +15,7 @@ use crate::address::{host, relative_to};
 use crate::credentials::{Credentials, Entry, Scope, Secret, Tls};
 use crate::hosts::HostPolicy;
 use crate::index::{INDEX_SIZE_MAX, Index};
+use crate::io_cause::io_cause;
 use crate::remote::{Fetched, PROVENANCE_SIZE_MAX, split_reference};
 use crate::version::Wanted;
 use crate::{CacheOptions, CredentialsSource, Error, Remote, RemoteOptions};
@@ -418,7 +419,7 @@ pub(crate) fn cached_index(folder: &Path, repository: &NamedRepository) -> Resul
         ))
     };
     let length = std::fs::metadata(&file)
-        .map_err(|error| missing(format!("open {}: {error}", file.display())))?
+        .map_err(|error| missing(format!("open {}: {}", file.display(), io_cause(&error))))?
         .len();
     if length > INDEX_SIZE_MAX {
         return Err(missing(format!(
@@ -426,6 +427,7 @@ pub(crate) fn cached_index(folder: &Path, repository: &NamedRepository) -> Resul
             file.display()
         )));
     }
-    let text = std::fs::read(&file).map_err(|error| missing(format!("open {}: {error}", file.display())))?;
+    let text = std::fs::read(&file)
+        .map_err(|error| missing(format!("open {}: {}", file.display(), io_cause(&error))))?;
     Index::parse(&text).map_err(missing)
 }

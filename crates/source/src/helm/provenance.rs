@@ -7,6 +7,7 @@ use evenkeel_core::Digest;
 use evenkeel_goyaml::{Map, Numbers, Value, from_yaml};
 
 use crate::Error;
+use crate::io_cause::io_cause;
 use crate::openpgp::{ClearSigned, Keyring, KeyringFormat, check_signature, signers};
 use crate::remote::PROVENANCE_SIZE_MAX;
 
@@ -58,7 +59,7 @@ pub(super) fn verify_local(path: &Path, keyring: &Path, now: i64) -> Result<Vec<
         let shown = provenance.display();
         return Err(Error::Helm(format!(
             "could not load provenance file {shown}: stat {shown}: {}",
-            cause(&error)
+            io_cause(&error)
         )));
     }
     let (_, keyring) = read_keyring(keyring)?;
@@ -186,19 +187,9 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
         std::fs::read(path)
     });
     data.map_err(|error| match error.kind() {
-        std::io::ErrorKind::IsADirectory => format!("read {shown}: is a directory"),
-        _ => format!("open {shown}: {}", cause(&error)),
+        std::io::ErrorKind::IsADirectory => format!("read {shown}: {}", io_cause(&error)),
+        _ => format!("open {shown}: {}", io_cause(&error)),
     })
-}
-
-/// What Go says of a failure of the system.
-fn cause(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        std::io::ErrorKind::NotADirectory => "not a directory".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 #[cfg(test)]
