@@ -42,8 +42,6 @@ pub struct Parts {
     pub signatures: Option<Arc<Signatures>>,
     /// How the mothership works.
     pub settings: Settings,
-    /// The clock, the same as the inventory's.
-    pub clock: Arc<dyn Clock>,
     /// Where its services and operations run; cancelling them stops the fleet.
     pub tasks: Tasks,
     /// Where it registers what it counts.
@@ -106,11 +104,12 @@ impl Fleet {
             kubeconfigs,
             signatures,
             settings,
-            clock,
             tasks,
             metrics,
         } = parts;
         settings.check()?;
+        // Leases and due times are in the inventory's time, whatever this machine's clock says.
+        let clock = store.clock();
         metrics.collect_with(ClusterGauges(Arc::clone(&store)))?;
         let steps = StepMetrics::register(&metrics)?;
         let archives = Arc::new(StoredArchives(Arc::clone(&store)));

@@ -1,5 +1,9 @@
 //! All subjects of the inventory in one object.
 
+use std::sync::Arc;
+
+use evenkeel_core::Clock;
+
 use crate::{
     Archives, Audit, ChangeLog, Clusters, Configurations, Consents, Keys, Processes, Queue, Reconciliations,
     Renders, Retention, Revisions, Settings, Signals, Statuses,
@@ -26,4 +30,8 @@ pub trait Store:
 {
     /// Where to learn that something changed.
     fn signals(&self) -> &Signals;
+
+    /// The time that leases, deadlines and due times are in. Whoever compares them with the present asks this clock: a
+    /// database that many share has its own time, and the clock of a machine may be an hour off.
+    fn clock(&self) -> Arc<dyn Clock>;
 }

@@ -188,9 +188,8 @@ impl Mothership {
         // What can be wrong with the arguments is said before anything is made.
         settings.check().map_err(|error| Usage(error.into()))?;
         let server = Server::bind(listen).await?;
-        let clock = Arc::new(SystemClock);
         let store = Arc::new(
-            SqlStore::open(database, clock.clone())
+            SqlStore::open(database, Arc::new(SystemClock))
                 .await
                 .context("the database cannot be opened")?,
         );
@@ -201,7 +200,6 @@ impl Mothership {
             kubeconfigs: sources.kubeconfigs,
             signatures: sources.signatures,
             settings,
-            clock,
             tasks: tasks.clone(),
             metrics: Metrics::new(),
         };

@@ -91,7 +91,6 @@ impl World {
 
     /// Starts a mothership on the world's database.
     pub(crate) async fn start(&mut self) {
-        let clock = Arc::new(SystemClock);
         // Nobody holds the store of the mothership before any more, yet another thread may still be dropping it.
         let opened = evenkeel_testkit::eventually("the database is let go", async || {
             let options = OpenOptions {
@@ -99,7 +98,7 @@ impl World {
                 keys: KeySource::File(self.database().with_file_name("keys")),
                 synchronous: Synchronous::Normal,
             };
-            match SqlStore::open(options, clock.clone()).await {
+            match SqlStore::open(options, Arc::new(SystemClock)).await {
                 Err(error @ evenkeel_inventory::Error::InUse { .. }) => Err(error),
                 opened => Ok(opened),
             }
@@ -114,7 +113,6 @@ impl World {
             kubeconfigs: self.kubeconfigs.clone(),
             signatures: None,
             settings: self.settings.clone(),
-            clock,
             tasks: tasks.clone(),
             metrics: Metrics::new(),
         })

@@ -62,6 +62,10 @@ impl Store for SqlStore {
     fn signals(&self) -> &Signals {
         &self.signals
     }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
 }
 
 impl SqlStore {

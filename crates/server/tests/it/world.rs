@@ -83,8 +83,7 @@ impl World {
         let folder = evenkeel_testkit::temp_dir();
         let sources = folder.path().join("root");
         write_chart(&sources.join(CHART));
-        let clock = Arc::new(SystemClock);
-        let store = SqlStore::open(OpenOptions::temporary(), clock.clone())
+        let store = SqlStore::open(OpenOptions::temporary(), Arc::new(SystemClock))
             .await
             .unwrap();
         let tasks = Tasks::new();
@@ -102,7 +101,6 @@ impl World {
                 retry_first: Duration::from_millis(200),
                 ..Settings::default()
             },
-            clock,
             tasks: tasks.clone(),
             metrics: Metrics::new(),
         })

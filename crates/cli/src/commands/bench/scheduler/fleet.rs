@@ -56,8 +56,7 @@ impl Bench {
             synchronous: Synchronous::Full,
             ..OpenOptions::file(folder.join("fleet"), folder.join("fleet.keys"))
         };
-        let clock = Arc::new(SystemClock);
-        let store = Arc::new(SqlStore::open(options, clock.clone()).await?);
+        let store = Arc::new(SqlStore::open(options, Arc::new(SystemClock)).await?);
         let timing = Timing {
             pod_start: STAGE,
             ..Timing::default()
@@ -82,7 +81,6 @@ impl Bench {
                 watched_clusters: 0,
                 ..Settings::default()
             },
-            clock,
             tasks,
             metrics: Metrics::new(),
         })?;
