@@ -64,6 +64,7 @@ macro_rules! contract {
                     heartbeats_keep_the_lease,
                     a_higher_fence_at_the_target_is_taken_over,
                     a_crash_loses_nothing,
+                    leases_are_in_the_time_that_the_store_tells,
                 },
                 requests::{
                     a_call_is_known_to_what_it_sets_off,

@@ -29,6 +29,9 @@ pub(crate) trait Backend: Send + Sized {
     /// An empty database.
     async fn empty(clock: Arc<ManualClock>) -> Self;
 
+    /// An empty database, opened with the options of a mothership on a machine that has this clock.
+    async fn as_shipped(clock: Arc<ManualClock>) -> Self;
+
     /// The open store.
     fn store(&self) -> Arc<dyn Store>;
 
@@ -77,6 +80,10 @@ impl Backend for Sqlite {
 
     async fn empty(clock: Arc<ManualClock>) -> Self {
         Self::open(tempfile::tempdir().unwrap(), clock).await
+    }
+
+    async fn as_shipped(clock: Arc<ManualClock>) -> Self {
+        Self::empty(clock).await
     }
 
     fn store(&self) -> Arc<dyn Store> {
@@ -159,6 +166,19 @@ impl Backend for Pg {
         Self::open(url, tempfile::tempdir().unwrap(), clock).await
     }
 
+    async fn as_shipped(clock: Arc<ManualClock>) -> Self {
+        let url = new_database(server()).await;
+        let directory = tempfile::tempdir().unwrap();
+        let options = OpenOptions::postgres(url.parse().unwrap(), directory.path().join("keys"));
+        let store = Arc::new(SqlStore::open(options, clock.clone()).await.unwrap());
+        Self {
+            directory,
+            url,
+            clock,
+            store,
+        }
+    }
+
     fn store(&self) -> Arc<dyn Store> {
         self.store.clone()
     }
@@ -189,7 +209,16 @@ pub(crate) struct Fleet<B> {
 impl<B: Backend> Fleet<B> {
     pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::new("2026-03-01T02:00:00Z".parse().unwrap()));
-        let backend = B::empty(clock.clone()).await;
+        Self::on(B::empty(clock.clone()).await, clock)
+    }
+
+    /// With the options of a mothership on a machine whose clock shows `now`.
+    pub(crate) async fn as_shipped(now: Timestamp) -> Self {
+        let clock = Arc::new(ManualClock::new(now));
+        Self::on(B::as_shipped(clock.clone()).await, clock)
+    }
+
+    fn on(backend: B, clock: Arc<ManualClock>) -> Self {
         let store = backend.store();
         Self {
             backend,
@@ -205,13 +234,7 @@ impl<B: Backend> Fleet<B> {
             store,
         } = self;
         drop(store);
-        let backend = backend.crash().await;
-        let store = backend.store();
-        Self {
-            backend,
-            clock,
-            store,
-        }
+        Self::on(backend.crash().await, clock)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -2,6 +2,7 @@
 
 use evenkeel_core::OperationState;
 use evenkeel_inventory::{Error, Heartbeat, HeartbeatOutcome, Level};
+use jiff::{SignedDuration, Timestamp};
 
 use super::queue::{entry, retrying};
 use crate::fixture::*;
@@ -211,4 +212,37 @@ pub(crate) async fn a_crash_loses_nothing<B: Backend>() {
     );
     let c = fleet.claim_one().await;
     assert_eq!(fleet.succeed(&c).await.open, 0);
+}
+
+/// Whoever holds a lease compares its end with the present before each write. The store tells the time that this is done
+/// in; a machine's own clock may be an hour off.
+pub(crate) async fn leases_are_in_the_time_that_the_store_tells<B: Backend>() {
+    for hours in [-1, 0, 1] {
+        let fleet = Fleet::<B>::as_shipped(Timestamp::now() + SignedDuration::from_hours(hours)).await;
+        let clock = fleet.store.clock();
+        let id = fleet.cluster("c1", &["web"]).await;
+        let mut plan = fleet.plan(&id, &[("web", &[])]).await;
+        plan.deadline = clock.now() + SignedDuration::from_hours(1);
+        fleet.store.begin_reconciliation(plan).await.unwrap();
+
+        let lease = SignedDuration::try_from(LEASE).unwrap();
+        let ends_between = |before: Timestamp, until: Timestamp, after: Timestamp| {
+            // The database keeps milliseconds, and a server that answers slowly is known less exactly; hours it is not off.
+            let askew = SignedDuration::from_mins(1);
+            assert!(
+                before + lease - askew <= until && until <= after + lease + askew,
+                "{hours} h: {before} + {lease:#} <= {until} <= {after} + {lease:#}"
+            );
+        };
+        let before = clock.now();
+        let claimed = fleet.claim_one().await;
+        ends_between(before, claimed.lease.until, clock.now());
+        let before = clock.now();
+        let beats = [(claimed.id.clone(), claimed.lease.fence)];
+        let beats = fleet.store.heartbeat(&beats, LEASE).await.unwrap();
+        let HeartbeatOutcome::Renewed(renewed) = beats[0].outcome else {
+            panic!("{beats:?}")
+        };
+        ends_between(before, renewed.until, clock.now());
+    }
 }
