@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod cluster;
 pub(crate) mod demo;
+pub(crate) mod instances;
 pub(crate) mod keys;
 pub(crate) mod local;
 pub(crate) mod mothership;

@@ -41,6 +41,8 @@ enum Command {
     Cluster(commands::cluster::Arguments),
     /// Watch a simulated fleet become ready, drift and heal
     Demo(commands::demo::Arguments),
+    /// List the processes that work on one inventory
+    Instances(commands::instances::Arguments),
     /// Look at and rotate the keys that encrypt secrets
     Keys(Box<commands::keys::Arguments>),
     /// Run components on one cluster, without a mothership
@@ -102,6 +104,9 @@ fn main() -> ExitCode {
             process::run(logs.or_quiet(), |tasks| commands::local::run(*arguments, tasks))
         }
         Command::Audit(arguments) => process::run_until_interrupted(logs, || commands::audit::run(arguments)),
+        Command::Instances(arguments) => {
+            process::run_until_interrupted(logs, || commands::instances::run(arguments))
+        }
         Command::Keys(arguments) => {
             process::run_until_interrupted(logs.or_quiet(), || commands::keys::run(*arguments))
         }

@@ -17,6 +17,11 @@ pub trait WriteGuard: Send + Sync {
     /// # Errors
     /// Why it cannot.
     fn permit(&self, longest: Duration) -> Result<(), Stop>;
+
+    /// For whom it is written, as the server sees it in its log beside our name; none where nobody has to know.
+    fn writer(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Lets every write start: for `evenkeel local`, which holds no lease, and for tests.

@@ -16,6 +16,7 @@ use evenkeel_inventory::{
     self as inventory, Due, Operation, Reconciliation, Recorded, Settled, StatusChange,
 };
 use evenkeel_telemetry::CancellationToken;
+use jiff::Timestamp;
 
 use crate::Settings;
 use crate::fleet::Inner;
@@ -134,6 +135,16 @@ fn meanwhile(
     Due::At(next, DueReason::Periodic)
 }
 
+/// When a cluster that was worked on is looked at again, and else would be at `periodic`. What another process watches is
+/// not known here: one look tells it.
+fn after_work(inner: &Inner, id: &ClusterId, periodic: Timestamp) -> Timestamp {
+    if inner.instances.is_ours(id) || inner.settings.watched_clusters == 0 {
+        inner.watches.after_work(id, periodic)
+    } else {
+        inner.clock.now().min(periodic)
+    }
+}
+
 /// Ends a reconciliation whose operations have all ended.
 async fn finish(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Error> {
     end(inner, id, ended).await
@@ -158,7 +169,8 @@ async fn end(
     let failures = cluster.status.failures.saturating_add(1);
     let timing = Timing {
         retry: pause::after(now, pause::backoff(&settings, failures, pause::jitter())),
-        periodic: inner.watches.after_work(
+        periodic: after_work(
+            inner,
             &cluster.id,
             phase::next_check(&cluster.id, settings.check_interval, now),
         ),

@@ -16,13 +16,14 @@ use crate::archives::StoredArchives;
 use crate::batch::Batch;
 use crate::breaker::Breakers;
 use crate::gauges::ClusterGauges;
+use crate::instances::Instances;
 use crate::kubeconfigs::{KubeconfigClusters, Kubeconfigs};
 use crate::siblings::SiblingSets;
 use crate::targets::Targets;
 use crate::tuning::Tuning;
 use crate::watches::{Watched, Watches};
 use crate::workers::Workers;
-use crate::{Error, Settings, bookkeeper, cleaner, keys, look, scheduler, tuning, workers};
+use crate::{Error, Settings, bookkeeper, cleaner, instances, keys, look, scheduler, tuning, workers};
 
 /// The content type of [`Fleet::metrics`].
 pub const METRICS_CONTENT_TYPE: &str = evenkeel_telemetry::metrics::CONTENT_TYPE;
@@ -74,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) targets: Targets,
     pub(crate) watches: Watches,
     pub(crate) workers: Workers,
+    pub(crate) instances: Instances,
     pub(crate) siblings: SiblingSets,
     pub(crate) breakers: Breakers,
     pub(crate) notes: Batch<CheckNote, Result<(), String>>,
@@ -140,6 +142,7 @@ impl Fleet {
             Arc::clone(&clock),
         );
         let watches = Watches::new(Arc::clone(&store), &settings, Arc::clone(&clock), tasks.clone());
+        let instances = Instances::new(&settings);
         Ok(Self(Arc::new(Inner {
             store,
             sources,
@@ -153,6 +156,7 @@ impl Fleet {
             targets,
             watches,
             workers: Workers::default(),
+            instances,
             siblings: SiblingSets::default(),
             breakers: Breakers::default(),
             notes: Batch::new(),
@@ -179,16 +183,22 @@ impl Fleet {
                 }));
             };
         }
-        service!("check-notes", look::write_notes);
-        service!("reports", workers::write_reports);
-        service!("bookkeeper", bookkeeper::serve);
-        service!("cleaner", cleaner::serve);
+        let role = inner.settings.role;
+        service!("instances", instances::serve);
         service!("keys", keys::serve);
         service!("settings", tuning::serve);
-        service!("heartbeat", workers::heartbeat);
-        service!("progress", workers::tell_progress);
-        service!("workers", workers::serve);
-        service!("scheduler", scheduler::serve);
+        if role.looks() {
+            service!("check-notes", look::write_notes);
+            service!("bookkeeper", bookkeeper::serve);
+            service!("cleaner", cleaner::serve);
+            service!("scheduler", scheduler::serve);
+        }
+        if role.works() {
+            service!("reports", workers::write_reports);
+            service!("heartbeat", workers::heartbeat);
+            service!("progress", workers::tell_progress);
+            service!("workers", workers::serve);
+        }
     }
 
     /// All metrics as text, of type [`METRICS_CONTENT_TYPE`].

@@ -17,7 +17,7 @@
 //! **Where is …?** who is due: `scheduler`; what is found at one cluster: `look`; what follows from it: `planner`, `prerequisites`; who
 //! does it: `workers`; who is watched, so that drift is seen at once: `watches`; what a cluster's status says: `bookkeeper`;
 //! which settings count: `tuning`; what people may ask for: `requests`, `control`; what they have to agree to:
-//! `consent`; whose turn it is: `fair`; in which hours: `maintenance`; what fails elsewhere: `breaker`.
+//! `consent`; whose turn it is: `fair`; which process looks at which cluster: `instances`; in which hours: `maintenance`; what fails elsewhere: `breaker`.
 
 mod administration;
 mod archives;
@@ -33,6 +33,7 @@ mod error;
 mod fair;
 mod fleet;
 mod gauges;
+mod instances;
 mod keys;
 mod kubeconfigs;
 mod ledger;

@@ -218,7 +218,9 @@ impl Look<'_> {
                     Ok(Ok(planned)) if self.is_held(&configuration, &planned).await? => Ok(()),
                     Ok(Ok(planned)) => self.begin(version, planned).await,
                     Ok(Err(unready)) => {
-                        if let Some((target, baseline)) = watch {
+                        if let Some((target, baseline)) = watch
+                            && self.inner.instances.is_ours(&self.cluster.id)
+                        {
                             self.inner.watches.watch(&self.cluster.id, &target, baseline);
                         }
                         self.is_steady(version, unready).await

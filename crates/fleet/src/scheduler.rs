@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::fleet::Inner;
+use crate::instances::Others;
 use crate::look::look;
 use crate::{fair, pause};
 
@@ -33,6 +34,8 @@ const TROUBLE_PAUSE: Duration = Duration::from_secs(2);
 const OVERTAKEN_AFTER: Duration = Duration::from_millis(300);
 /// How often that doubles at most: to a good minute, the time a whole look may take.
 const OVERTAKEN_DOUBLED_MAX: u32 = 8;
+/// Before the due clusters are asked for again when all of them are other processes'.
+const OTHERS_PAUSE: Duration = Duration::from_secs(1);
 /// How many rows that cannot be read are remembered, so that each is logged once.
 const UNREADABLE_REMEMBERED: usize = 10_000;
 
@@ -65,6 +68,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
             () = stop.cancelled() => return Ok(()),
             more = due.changed() => if more { true } else { return Ok(()) },
             () = scheduler.looks.ended.notified() => scheduler.queue.is_empty(),
+            () = scheduler.inner.instances.changed.notified() => true,
             () = tokio::time::sleep(wait) => true,
         };
     }
@@ -77,6 +81,8 @@ struct Scheduler {
     /// Due, fetched, and not looked at yet.
     queue: VecDeque<DueCluster>,
     next_at: Option<jiff::Timestamp>,
+    /// Due clusters that other processes look at.
+    others: Others,
     /// Rows that cannot be read: they stay due for ever and must not crowd out the others.
     unreadable: HashSet<String>,
     /// When the next look may be dropped for a newer version that waits.
@@ -156,6 +162,7 @@ impl Scheduler {
             looks: Arc::default(),
             queue: VecDeque::new(),
             next_at: None,
+            others: Others::default(),
             unreadable: HashSet::new(),
             overtake_at: None,
         }
@@ -182,8 +189,22 @@ impl Scheduler {
         for look in self.looks.running().values() {
             *busy.entry(look.tenant.clone()).or_insert(0) += 1;
         }
-        self.queue = fair::in_turn(batch.due, |due| (due.reason, due.tenant.clone()), &busy);
-        self.next_at = batch.next_at;
+        let patience = self.inner.settings.lease;
+        let all = batch.due.len();
+        let ours = self.others.ours(
+            &self.inner.instances,
+            batch.due,
+            |due| (&due.id, due.stamp),
+            patience,
+            Instant::now(),
+        );
+        // A page that is full of others' clusters has none of ours to start with: they are on their way.
+        let hidden = ours.is_empty() && all > 0;
+        self.queue = fair::in_turn(ours, |due| (due.reason, due.tenant.clone()), &busy);
+        self.next_at = match batch.next_at {
+            Some(next) if hidden => Some(next.max(pause::after(self.inner.clock.now(), OTHERS_PAUSE))),
+            next => next,
+        };
         Ok(())
     }
 
@@ -274,10 +295,15 @@ impl Scheduler {
     /// How long until the next cluster becomes due. When those that are due are being looked at already, the end of a look
     /// is what to wait for.
     fn until_next(&self) -> Duration {
+        let until_others = self
+            .others
+            .next
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        let until_others = until_others.unwrap_or(BACKSTOP).min(BACKSTOP);
         let Some(next) = self.next_at else {
-            return BACKSTOP;
+            return until_others;
         };
-        let wait = pause::until(&*self.inner.clock, next).min(BACKSTOP);
+        let wait = pause::until(&*self.inner.clock, next).min(until_others);
         if wait.is_zero() && !self.looks.running().is_empty() {
             BACKSTOP
         } else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use evenkeel_cluster::WatchOptions;
 use evenkeel_component::{Declarations, KustomizeOptions, RenderLimits};
 use evenkeel_core::{HumanDuration, LossLimit, Namespace};
-use evenkeel_inventory::ClaimLimits;
+use evenkeel_inventory::{ClaimLimits, Role};
 
 use crate::Prerequisites;
 
@@ -33,6 +33,8 @@ pub struct Settings {
     pub fleet_name: String,
     /// This process, for people; correctness rests on fences.
     pub worker: String,
+    /// What this process does.
+    pub role: Role,
     /// How often an unchanged cluster is looked at.
     pub check_interval: Duration,
     /// How many clusters this process watches live, each over one connection of its own; 0 for none. The others are looked
@@ -107,6 +109,7 @@ impl Default for Settings {
         Self {
             fleet_name: "evenkeel".to_owned(),
             worker: format!("mothership-{}", std::process::id()),
+            role: Role::All,
             check_interval: Duration::from_secs(5 * 60),
             watched_clusters: 1_000,
             watches: 20_000,

@@ -216,6 +216,20 @@ impl Watches {
         lock(&self.places).remove(id);
     }
 
+    /// Stops watching the clusters that are another process's.
+    pub(crate) fn keep_only(&self, is_ours: impl Fn(&ClusterId) -> bool) {
+        let mut places = lock(&self.places);
+        let others: Vec<ClusterId> = places
+            .by_cluster
+            .keys()
+            .filter(|id| !is_ours(id))
+            .cloned()
+            .collect();
+        for id in &others {
+            places.remove(id);
+        }
+    }
+
     /// What is watched now.
     pub(crate) fn watched(&self) -> Watched {
         let places = lock(&self.places);

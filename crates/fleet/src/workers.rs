@@ -53,6 +53,11 @@ impl Workers {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it works on nothing.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running().is_empty()
+    }
+
     fn held(&self) -> Vec<(OperationId, Arc<Work>)> {
         self.running()
             .iter()
@@ -132,7 +137,11 @@ fn start(inner: &Arc<Inner>, operation: ClaimedOperation) {
         Arc::clone(&inner.clock),
         Arc::clone(&inner.workers.spoke),
     ));
-    let hold = Arc::new(Hold::new(operation.lease, Arc::clone(&inner.clock)));
+    let hold = Arc::new(Hold::new(
+        &operation.id,
+        operation.lease,
+        Arc::clone(&inner.clock),
+    ));
     let work = Arc::new(Work {
         hold: Arc::clone(&hold),
         timeline: Arc::clone(&timeline),

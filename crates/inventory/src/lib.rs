@@ -56,7 +56,7 @@ pub use consents::{Consent, ConsentKey, Consents, DELETIONS_KEPT, Question};
 pub use error::Error;
 pub use keys::{KeyId, KeySource, Keyring, KeyringFile, RingKey};
 pub use page::{Cursor, PAGE_MAX, Page, PageRequest, RowFailure};
-pub use processes::{Chore, Instance, Processes, SeenInstance};
+pub use processes::{Chore, Instance, Processes, Role, SeenInstance, UnknownRole};
 pub use queue::{
     ClaimLimits, ClaimRequest, ClaimedOperation, Claims, Heartbeat, HeartbeatOutcome, Level, Queue, Report,
     Settled, StopReason, TIMELINE_ENTRIES_MAX, TIMELINE_MESSAGE_BYTES_MAX, TimelineEntry,

@@ -17,17 +17,20 @@ pub enum Signal {
     ClusterChanged,
     /// A setting was set or taken back.
     SettingChanged,
+    /// A process began, begins to end, or has ended.
+    InstancesChanged,
 }
 
 impl Signal {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ClusterDue,
         Self::OperationReady,
         Self::OperationStop,
         Self::OperationSettled,
         Self::ClusterChanged,
         Self::SettingChanged,
+        Self::InstancesChanged,
     ];
 }
 
@@ -40,6 +43,7 @@ pub struct Signals {
     settled: watch::Sender<u64>,
     changed: watch::Sender<u64>,
     setting: watch::Sender<u64>,
+    instances: watch::Sender<u64>,
 }
 
 impl Default for Signals {
@@ -52,6 +56,7 @@ impl Default for Signals {
             settled: sender(),
             changed: sender(),
             setting: sender(),
+            instances: sender(),
         }
     }
 }
@@ -65,6 +70,7 @@ impl Signals {
             Signal::OperationSettled => &self.settled,
             Signal::ClusterChanged => &self.changed,
             Signal::SettingChanged => &self.setting,
+            Signal::InstancesChanged => &self.instances,
         }
     }
 

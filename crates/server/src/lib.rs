@@ -12,6 +12,7 @@ mod control;
 mod extract;
 mod health;
 mod history;
+mod instances;
 mod keys;
 mod listen;
 mod loopback;

@@ -10,6 +10,7 @@ use crate::body::{self, Body};
 use crate::cluster::ClusterState;
 use crate::json::text;
 use crate::list::Selection;
+use crate::log::LoggedWrite;
 use crate::negotiate::{self, Form};
 use crate::patch::PatchType;
 use crate::request::{FieldValidation, Query, ResourcePath, Target, WriteOptions};
@@ -138,10 +139,30 @@ impl ApiRequest {
             Target::Resource(path) => {
                 let path = path.clone();
                 cluster
-                    .with(|state| self.resource(cluster, state, &path))
+                    .with(|state| {
+                        let before = state.store.revision();
+                        let answer = self.resource(cluster, state, &path);
+                        let revision = state.store.revision();
+                        if revision != before {
+                            cluster.log.note(|| self.logged(&path, revision));
+                        }
+                        answer
+                    })
                     .unwrap_or_else(|e| Answer::error(&e))
             }
             _ => self.document(cluster),
+        }
+    }
+
+    fn logged(&self, path: &ResourcePath, revision: u64) -> LoggedWrite {
+        let (verb, resource) = self.attributes();
+        LoggedWrite {
+            verb,
+            resource,
+            namespace: path.namespace.clone(),
+            name: path.name.clone(),
+            user_agent: self.user_agent.clone(),
+            revision,
         }
     }
 

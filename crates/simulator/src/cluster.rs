@@ -16,6 +16,7 @@ use crate::counters::{Counters, Counts};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::faults::Faults;
+use crate::log::{LoggedWrite, WriteLog};
 use crate::object::Key;
 use crate::patch::PatchType;
 use crate::request::{FieldValidation, WriteOptions};
@@ -34,6 +35,7 @@ pub(crate) struct ClusterState {
     revoked: AtomicBool,
     pub(crate) faults: Faults,
     pub(crate) counters: Counters,
+    pub(crate) log: WriteLog,
     environment: Arc<Environment>,
     state: Mutex<Option<Box<State>>>,
     revision: watch::Sender<u64>,
@@ -60,6 +62,7 @@ impl ClusterState {
             revoked: AtomicBool::new(false),
             faults: Faults::default(),
             counters: Counters::default(),
+            log: WriteLog::default(),
             environment,
             state: Mutex::new(None),
             revision: watch::Sender::new(0),
@@ -160,6 +163,16 @@ impl Cluster {
     /// Sets all counts to zero; gives what they were.
     pub fn reset_counters(&self) -> Counts {
         self.inner.counters.reset()
+    }
+
+    /// Keeps the last `writes` requests that change something, from now on.
+    pub fn log_writes(&self, writes: usize) {
+        self.inner.log.keep(writes);
+    }
+
+    /// The requests that changed something, oldest first, as far as they are kept. Calls on this handle are none.
+    pub fn logged_writes(&self) -> Vec<LoggedWrite> {
+        self.inner.log.all()
     }
 
     /// Its faults.

@@ -45,6 +45,7 @@ mod faults;
 mod interner;
 mod json;
 mod list;
+mod log;
 mod negotiate;
 mod object;
 mod openapi;
@@ -70,6 +71,7 @@ pub use counters::Counts;
 pub use environment::Timing;
 pub use error::Error;
 pub use faults::{Fault, FaultRule, Faults};
+pub use log::LoggedWrite;
 pub use simulator::{Options, Simulator};
 
 /// Annotation on a workload, or on its pod template, that scripts what becomes of it: `stuck` pods never become ready,

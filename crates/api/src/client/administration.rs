@@ -5,8 +5,8 @@ use reqwest::Method;
 
 use super::Client;
 use crate::{
-    AuditPage, AuditVerdict, ChangePage, Error, HistoryPage, Keys, KnownHead, ListAudit, ListChanges,
-    ListHistory, PutSetting, Setting, SettingFor,
+    AuditPage, AuditVerdict, ChangePage, Error, HistoryPage, Instance, Keys, KnownHead, ListAudit,
+    ListChanges, ListHistory, PutSetting, Setting, SettingFor,
 };
 
 impl Client {
@@ -79,6 +79,14 @@ impl Client {
     /// See [`Client::put_cluster`].
     pub async fn keys(&self) -> Result<Keys, Error> {
         self.call(self.request(Method::GET, &["v2", "keys"])?).await
+    }
+
+    /// The processes of the installation, longest running first.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn instances(&self) -> Result<Vec<Instance>, Error> {
+        self.call(self.request(Method::GET, &["v2", "instances"])?).await
     }
 
     /// Says that a key is needed no more.

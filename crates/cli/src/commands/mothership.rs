@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use evenkeel_core::{HumanDuration, LossLimit};
 use evenkeel_fleet::{Fleet, KubeconfigClusters, Parts, Settings};
-use evenkeel_inventory::{OpenOptions, SqlStore};
+use evenkeel_inventory::{OpenOptions, Role, SqlStore};
 use evenkeel_server::Server;
 use evenkeel_source::{DirectoryPolicy, Remote, Signatures};
 use evenkeel_telemetry::{Metrics, SystemClock, Tasks};
@@ -17,7 +17,7 @@ use crate::commands::DEFAULT_PORT;
 use crate::output;
 use crate::process::Usage;
 
-/// Run the control plane: REST API, scheduler and workers on one embedded database.
+/// Run the control plane: REST API, scheduler and workers; several processes share one PostgreSQL database.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Where the REST API listens; loopback only, as there is no authentication yet
@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
         default_value = "evenkeel"
     )]
     fleet_name: String,
+    /// What this process does, of several on one database: everything, only decide what is to be done, or only do it
+    #[arg(long, value_enum, env = "EVENKEEL_ROLE", default_value_t = WhichRole::All)]
+    role: WhichRole,
     /// How often an unchanged cluster is looked at
     #[arg(long, value_name = "DURATION", default_value_t = HumanDuration(Settings::default().check_interval))]
     check_interval: HumanDuration,
@@ -95,6 +98,37 @@ pub(crate) struct Arguments {
     scheduling: crate::scheduling::Arguments,
 }
 
+/// What a process does.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum WhichRole {
+    /// Everything
+    All,
+    /// Look at clusters, watch them and keep the books; work on no operation
+    Control,
+    /// Work on operations, and decide nothing
+    Worker,
+}
+
+impl From<WhichRole> for Role {
+    fn from(which: WhichRole) -> Self {
+        match which {
+            WhichRole::All => Self::All,
+            WhichRole::Control => Self::Control,
+            WhichRole::Worker => Self::Worker,
+        }
+    }
+}
+
+/// How this process is told from others on other machines: the machine's or pod's name, and the process id.
+fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = match host.trim() {
+        "" => "mothership",
+        host => host,
+    };
+    format!("{host}/{}", std::process::id())
+}
+
 /// Where a mothership's charts and its clusters' kubeconfigs may come from.
 pub(crate) struct Sources {
     /// Which directories.
@@ -142,6 +176,8 @@ impl Arguments {
     fn settings(&self) -> anyhow::Result<Settings> {
         Ok(self.scheduling.complete(Settings {
             fleet_name: self.fleet_name.clone(),
+            worker: own_name(),
+            role: self.role.into(),
             check_interval: self.check_interval.0,
             watched_clusters: self.watched_clusters,
             watches: self.watches,

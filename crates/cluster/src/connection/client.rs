@@ -319,9 +319,8 @@ impl Cluster {
         guard: Option<Guard<'_>>,
     ) -> Result<Sent, Error> {
         let mut request = request.map_err(|error| Error::Bug(format!("{}: {error}", subject.doing)))?;
-        request
-            .headers_mut()
-            .insert(USER_AGENT, http::HeaderValue::from_static(AGENT));
+        let writer = guard.and_then(|guard| guard.writer());
+        request.headers_mut().insert(USER_AGENT, agent(writer));
         let again = self.inner.credentials.is_some().then(|| request.clone());
         let (client, number) = self.client();
         let sent = self.exchange(client, verb, request, subject, guard).await;
@@ -527,6 +526,12 @@ pub(super) fn credentials_failed() -> Error {
         reason: "the exec plugin or token file of the kubeconfig failed; run the plugin by hand to see why"
             .to_owned(),
     }
+}
+
+/// Our name, and for whom a write is: with it an API server's own log tells which attempt wrote what.
+fn agent(writer: Option<&str>) -> http::HeaderValue {
+    let named = writer.and_then(|writer| http::HeaderValue::try_from(format!("{AGENT} ({writer})")).ok());
+    named.unwrap_or(http::HeaderValue::from_static(AGENT))
 }
 
 fn retry_after(headers: &http::HeaderMap) -> Option<u64> {

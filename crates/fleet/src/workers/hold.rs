@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use evenkeel_cluster::{Stop, WriteGuard};
-use evenkeel_core::{Clock, Fence, Lease};
+use evenkeel_core::{Clock, Fence, Lease, OperationId};
 use evenkeel_inventory::{HeartbeatOutcome, StopReason};
 use evenkeel_telemetry::CancellationToken;
 use jiff::SignedDuration;
@@ -26,6 +26,8 @@ pub(crate) enum Why {
 
 /// The lease of one operation and whether it should stop; asked before every write.
 pub(crate) struct Hold {
+    /// What API servers see in their logs: the operation and the fence of this attempt.
+    writer: String,
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     stop: CancellationToken,
@@ -42,8 +44,9 @@ struct State {
 }
 
 impl Hold {
-    pub(crate) fn new(lease: Lease, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(operation: &OperationId, lease: Lease, clock: Arc<dyn Clock>) -> Self {
         Self {
+            writer: format!("operation {operation}; fence {}", lease.fence.0),
             state: Mutex::new(State {
                 lease,
                 why: None,
@@ -130,6 +133,10 @@ impl Hold {
 }
 
 impl WriteGuard for Hold {
+    fn writer(&self) -> Option<&str> {
+        Some(&self.writer)
+    }
+
     fn permit(&self, longest: Duration) -> Result<(), Stop> {
         let longest = SignedDuration::try_from(longest).unwrap_or(SignedDuration::MAX);
         let now = self.clock.now();
@@ -156,6 +163,10 @@ mod tests {
 
     const WRITE: Duration = Duration::from_secs(9);
 
+    fn operation() -> OperationId {
+        "c1--01890000-0000-7000-8000-000000000000".parse().expect("an id")
+    }
+
     fn lease(seconds: i64) -> Lease {
         Lease {
             fence: Fence(3),
@@ -166,7 +177,7 @@ mod tests {
     #[test]
     fn a_write_starts_only_while_the_lease_outlasts_it() {
         let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
-        let hold = Hold::new(lease(15), clock.clone());
+        let hold = Hold::new(&operation(), lease(15), clock.clone());
         assert_eq!(hold.permit(WRITE), Ok(()));
         clock.advance(SignedDuration::from_secs(6));
         assert_eq!(hold.permit(WRITE), Err(Stop::LeaseEnded));
@@ -182,7 +193,11 @@ mod tests {
 
     #[test]
     fn a_lease_is_lost_only_to_others_and_not_to_the_own_report() {
-        let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        let hold = Hold::new(
+            &operation(),
+            lease(15),
+            Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
+        );
         assert!(!hold.heard(&HeartbeatOutcome::Renewed(lease(20))));
         assert!(!hold.heard(&HeartbeatOutcome::Stop(lease(25), StopReason::Superseded)));
         assert_eq!(hold.why(), Some(Why::Superseded));
@@ -190,7 +205,11 @@ mod tests {
         assert_eq!(hold.why(), Some(Why::Lost));
 
         // The operation ended before the heartbeat that was on its way was answered.
-        let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        let hold = Hold::new(
+            &operation(),
+            lease(15),
+            Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
+        );
         hold.reports();
         assert!(!hold.heard(&HeartbeatOutcome::Lost));
         assert_eq!((hold.why(), hold.stopped().is_cancelled()), (None, false));
@@ -198,7 +217,11 @@ mod tests {
 
     #[test]
     fn nothing_starts_once_it_should_stop() {
-        let hold = Hold::new(lease(15), Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)));
+        let hold = Hold::new(
+            &operation(),
+            lease(15),
+            Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
+        );
         hold.stop(Why::Superseded);
         // A hook that runs is waited for, until the process ends.
         assert_eq!(hold.permit(WRITE), Err(Stop::Superseded));

@@ -14,6 +14,7 @@ mod deletion;
 mod dry_run;
 mod failures;
 mod installs;
+mod instances;
 mod kubeconfigs;
 mod moves;
 mod planner;

@@ -104,6 +104,15 @@ pub(crate) const ALL: &[Migration] = &[
             include_str!("../../migrations/postgres/0008_sources.sql"),
         ),
     },
+    Migration {
+        number: 9,
+        name: "roles",
+        min_binary: "0.1.0",
+        sql: Statement::each(
+            include_str!("../../migrations/sqlite/0009_roles.sql"),
+            include_str!("../../migrations/postgres/0009_roles.sql"),
+        ),
+    },
 ];
 
 const SCHEMA_TABLE: Statement = Statement::each(

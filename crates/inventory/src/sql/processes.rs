@@ -11,11 +11,11 @@ use super::SqlStore;
 use super::rows::{int, millis, moment, span, uint};
 use super::statement::Value;
 use crate::sql::{Cells, Row, database, query, query_scalar, repeating};
-use crate::{Chore, Error, Instance, PAGE_MAX, Processes, SeenInstance};
+use crate::{Chore, Error, Instance, PAGE_MAX, Processes, SeenInstance, Signal};
 
 const CHORE: &str = "taking a chore";
 /// Instances heard of, oldest first.
-pub(super) const INSTANCES: &str = "SELECT id, host, version, started_at, last_seen_at, draining FROM instances \
+pub(super) const INSTANCES: &str = "SELECT id, host, version, role, started_at, last_seen_at, draining FROM instances \
      WHERE last_seen_at >= $1 ORDER BY last_seen_at DESC LIMIT $2";
 
 fn seen(row: &Row) -> Result<SeenInstance, Error> {
@@ -26,6 +26,7 @@ fn seen(row: &Row) -> Result<SeenInstance, Error> {
             id: cells.parse("id")?,
             host: cells.get("host")?,
             version: cells.get("version")?,
+            role: cells.parse("role")?,
             draining: cells.get::<i64>("draining")? != 0,
         },
         started_at: cells.time("started_at")?,
@@ -37,8 +38,14 @@ impl SqlStore {
     async fn note_once(&self, instance: &Instance) -> Result<(), Error> {
         let doing = "noting a process";
         let mut transaction = self.write(doing).await?;
+        let known: Option<i64> = query_scalar("SELECT draining FROM instances WHERE id = $1")
+            .bind(instance.id.to_string())
+            .fetch_optional(&mut *transaction)
+            .await
+            .map_err(database(doing))?;
         query(
-            "INSERT INTO instances (id, host, version, started_at, last_seen_at, draining) VALUES ($1, $2, $3, $4, $4, $5) \
+            "INSERT INTO instances (id, host, version, started_at, last_seen_at, draining, role) \
+             VALUES ($1, $2, $3, $4, $4, $5, $6) \
              ON CONFLICT (id) DO UPDATE SET last_seen_at = $4, draining = $5",
         )
         .bind(instance.id.to_string())
@@ -46,10 +53,15 @@ impl SqlStore {
         .bind(&instance.version)
         .bind(self.now())
         .bind(i64::from(instance.draining))
+        .bind(instance.role.as_str())
         .execute(&mut *transaction)
         .await
         .map_err(database(doing))?;
-        transaction.commit(doing).await
+        transaction.commit(doing).await?;
+        if known != Some(i64::from(instance.draining)) {
+            self.signal(Signal::InstancesChanged);
+        }
+        Ok(())
     }
 
     async fn delete_instances<'q>(
@@ -65,6 +77,11 @@ impl SqlStore {
             .await
             .map_err(database(doing))?;
         transaction.commit(doing).await
+    }
+
+    /// Forgets all processes.
+    pub(super) async fn forget_all_instances(&self) -> Result<(), Error> {
+        repeating(|| self.delete_instances("DELETE FROM instances WHERE last_seen_at < $1", i64::MAX)).await
     }
 
     async fn take_once(
@@ -131,7 +148,9 @@ impl Processes for SqlStore {
 
     async fn forget_instance(&self, id: Uuid) -> Result<(), Error> {
         let id = id.to_string();
-        repeating(|| self.delete_instances("DELETE FROM instances WHERE id = $1", &id)).await
+        repeating(|| self.delete_instances("DELETE FROM instances WHERE id = $1", &id)).await?;
+        self.signal(Signal::InstancesChanged);
+        Ok(())
     }
 
     async fn instances(&self, since: Timestamp) -> Result<Vec<SeenInstance>, Error> {
@@ -141,7 +160,14 @@ impl Processes for SqlStore {
             .fetch_all(self.read())
             .await
             .map_err(database("listing processes"))?;
-        let mut instances = rows.iter().map(seen).collect::<Result<Vec<_>, _>>()?;
+        let readable = |row| match seen(row) {
+            Ok(seen) => Some(seen),
+            Err(error) => {
+                tracing::warn!(%error, "a process cannot be read and is left out");
+                None
+            }
+        };
+        let mut instances: Vec<_> = rows.iter().filter_map(readable).collect();
         instances.sort_by_key(|seen| (seen.started_at, seen.instance.id));
         Ok(instances)
     }

@@ -83,7 +83,7 @@ impl SqlStore {
         let process = Uuid::now_v7();
         let Agreed { cipher, .. } =
             repeating(|| keys::agree(&pool, &options.keys, process, clock.now())).await?;
-        Ok(Self {
+        let store = Self {
             pool,
             cipher,
             signals,
@@ -92,7 +92,12 @@ impl SqlStore {
             home,
             key_source: options.keys,
             process,
-        })
+        };
+        if matches!(store.home, Home::Sqlite(_)) {
+            // A file has one process: those that it knows of have ended.
+            store.forget_all_instances().await?;
+        }
+        Ok(store)
     }
 
     /// Ends all connections; SQLite folds its write-ahead log into the file. Calls made later fail.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_inventory::{Chore, Instance};
+use evenkeel_inventory::{Chore, Instance, Role, Signal};
 use uuid::Uuid;
 
 use crate::fixture::*;
@@ -14,6 +14,7 @@ fn instance(number: u128) -> Instance {
         id: Uuid::from_u128(number),
         host: format!("host-{number}"),
         version: "0.1.0".to_owned(),
+        role: if number == 2 { Role::Worker } else { Role::All },
         draining: false,
     }
 }
@@ -21,7 +22,9 @@ fn instance(number: u128) -> Instance {
 pub(crate) async fn processes_are_seen_and_forgotten<B: Backend>() {
     let fleet = Fleet::<B>::new().await;
     let begin = fleet.now();
+    let mut changed = fleet.store.signals().subscribe(Signal::InstancesChanged);
     fleet.store.note_instance(&instance(1)).await.unwrap();
+    assert!(changed.changed().await, "one that is new is told of");
     fleet.advance(5);
     fleet.store.note_instance(&instance(2)).await.unwrap();
     fleet.advance(5);

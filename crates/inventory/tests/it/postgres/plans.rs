@@ -290,6 +290,7 @@ async fn exercise(store: &dyn Store, clock: &ManualClock, round: usize, times: &
         id: Uuid::nil(),
         host: "h".to_owned(),
         version: "0".to_owned(),
+        role: evenkeel_inventory::Role::All,
         draining: false,
     };
     store.note_instance(&instance).await.unwrap();
