@@ -9,4 +9,5 @@ mod deletions;
 mod failures;
 mod formats;
 mod lifecycle;
+mod several;
 pub(crate) mod world;
