@@ -21,8 +21,8 @@ use crate::commands::bench::sample::p99;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a component takes to be ready in the installation that is timed.
 const STAGE: Duration = Duration::from_millis(500);
-/// How long nobody writes before what was written is counted.
-const QUIET: Duration = Duration::from_millis(200);
+/// How long nobody writes before what was written is counted: longer than a busy machine keeps a writer waiting.
+const QUIET: Duration = Duration::from_secs(1);
 /// Components of the run that tells what each further one costs.
 const FURTHER: u32 = 9;
 
