@@ -76,6 +76,8 @@ pub(crate) async fn open(options: &OpenOptions, clock: Arc<dyn Clock>) -> Result
         .disable_statement_logging();
     let connections = SqlitePoolOptions::new()
         .acquire_timeout(ACQUIRE_TIMEOUT)
+        // To wait for one's turn is no fault; who waits too long is told so.
+        .acquire_slow_threshold(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None);
