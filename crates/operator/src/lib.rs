@@ -3,5 +3,11 @@
 //! Drop-in for the group `syn.tools/v1alpha1` of Project Syn's Lieutenant: objects made for it work here unchanged.
 //!
 //! * [`resources`]: the custom resources and their definitions, as `deploy/crds` holds them.
+//! * [`git`]: where repositories live.
 
+mod error;
+pub mod git;
+mod remote;
 pub mod resources;
+
+pub use error::Error;

@@ -91,7 +91,7 @@ pub enum Error {
         source: Box<kube::Error>,
     },
 
-    /// No answer from Gitea.
+    /// No answer from a server.
     #[cfg(feature = "gitea")]
     #[error("cannot {doing}: {source}")]
     Http {
@@ -101,10 +101,12 @@ pub enum Error {
         source: reqwest::Error,
     },
 
-    /// Gitea refused.
+    /// A server refused.
     #[cfg(feature = "gitea")]
-    #[error("cannot {doing}: Gitea answered {status}: {answer}")]
+    #[error("cannot {doing}: {server} answered {status}: {answer}")]
     Refused {
+        /// Which server.
+        server: &'static str,
         /// What was asked for.
         doing: String,
         /// Status of the answer.

@@ -7,15 +7,13 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::loopback::{Body, Credentials, Failure, request};
 use crate::supervisor::{Ending, Server};
 use crate::unprivileged::Instance;
 use crate::{Error, binaries, ports};
 
 /// How long tables, administrator and server may take on a busy machine. An idle one needs 3 s.
 const START_BOUND: Duration = Duration::from_secs(90);
-
-/// How long one request may take.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a start is tried again because another process took the port first.
 const PORT_TRIES: usize = 5;
@@ -89,7 +87,13 @@ impl Gitea {
             }
         };
         server.wait_until("ready", START_BOUND, || {
-            let answer = request(port, Method::GET, "v1/version", &Credentials::None, Body::None);
+            let answer = request(
+                port,
+                Method::GET,
+                "/api/v1/version",
+                &Credentials::None,
+                Body::None,
+            );
             Ok(answer.is_ok_and(|(status, _)| status == 200))
         })?;
         let mut gitea = Self {
@@ -189,7 +193,10 @@ impl Gitea {
         let name = format!("token-{}", std::process::id());
         let body = json!({ "name": name, "scopes": ["all"] });
         let answer = self.call_as(
-            &Credentials::Password(user),
+            &Credentials::Password {
+                name: &user.name,
+                password: &user.password,
+            },
             Method::POST,
             &path,
             Body::Json(&body),
@@ -224,7 +231,7 @@ impl Gitea {
     /// When it is no chart.
     pub fn upload_chart(&self, owner: &str, archive: &[u8]) -> Result<(), Error> {
         let path = format!("packages/{owner}/helm/api/charts");
-        let credentials = Credentials::Token(&self.token);
+        let credentials = Credentials::Header("Authorization", format!("token {}", self.token));
         self.call_as(&credentials, Method::POST, &path, Body::Bytes(archive))
             .map(drop)
     }
@@ -241,7 +248,7 @@ impl Gitea {
             Body::Json(&body)
         };
         self.call_as(
-            &Credentials::Token(&self.token),
+            &Credentials::Header("Authorization", format!("token {}", self.token)),
             method,
             &format!("v1/{path}"),
             body,
@@ -256,8 +263,8 @@ impl Gitea {
         body: Body<'_>,
     ) -> Result<Value, Error> {
         let doing = format!("{method} {path} at Gitea");
-        let (status, answer) =
-            request(self.port, method, path, credentials, body).map_err(|failure| match failure {
+        let (status, answer) = request(self.port, method, &format!("/api/{path}"), credentials, body)
+            .map_err(|failure| match failure {
                 Failure::Io(error) => error,
                 Failure::Http(source) => Error::Http {
                     doing: doing.clone(),
@@ -266,6 +273,7 @@ impl Gitea {
             })?;
         if !(200..300).contains(&status) {
             return Err(Error::Refused {
+                server: "Gitea",
                 doing,
                 status,
                 answer,
@@ -335,73 +343,6 @@ fn settings(folder: &Path, part: &Path, port: u16) -> String {
          LEVEL = Warn\n\
          ROOT_PATH = {folder}/data/log\n"
     )
-}
-
-/// How a request says whose it is.
-enum Credentials<'a> {
-    None,
-    Password(&'a User),
-    Token(&'a str),
-}
-
-/// What a request carries.
-enum Body<'a> {
-    None,
-    Json(&'a Value),
-    Bytes(&'a [u8]),
-}
-
-/// Why there is no answer.
-enum Failure {
-    Io(Error),
-    Http(reqwest::Error),
-}
-
-impl From<reqwest::Error> for Failure {
-    fn from(error: reqwest::Error) -> Self {
-        Self::Http(error)
-    }
-}
-
-/// One request, to a path below `/api/`, on a thread with a runtime of its own: the caller may be on one. Gives back status and body.
-fn request(
-    port: u16,
-    method: Method,
-    path: &str,
-    credentials: &Credentials<'_>,
-    body: Body<'_>,
-) -> Result<(u16, String), Failure> {
-    // Already installed is as good. The client wants one, though it speaks no TLS here.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let exchange = async {
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(REQUEST_TIMEOUT)
-            .build()?;
-        let mut request = client.request(method, format!("http://127.0.0.1:{port}/api/{path}"));
-        request = match credentials {
-            Credentials::None => request,
-            Credentials::Password(user) => request.basic_auth(&user.name, Some(&user.password)),
-            Credentials::Token(token) => request.header("Authorization", format!("token {token}")),
-        };
-        request = match body {
-            Body::None => request,
-            Body::Json(value) => request.json(value),
-            Body::Bytes(bytes) => request.body(bytes.to_vec()),
-        };
-        let answer = request.send().await?;
-        Ok((answer.status().as_u16(), answer.text().await?))
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Io(Error::io("start a runtime")(error)))?;
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| runtime.block_on(exchange));
-        thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 #[cfg(test)]

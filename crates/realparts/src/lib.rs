@@ -36,6 +36,8 @@ mod cluster;
 mod control_plane;
 #[cfg(feature = "gitea")]
 mod gitea;
+#[cfg(feature = "gitea")]
+mod loopback;
 #[cfg(feature = "control-plane")]
 mod standin;
 

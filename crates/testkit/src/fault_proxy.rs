@@ -1,4 +1,4 @@
-//! A proxy in front of a real or simulated API server that lets one request go wrong.
+//! A proxy in front of a real or simulated API server, or any HTTP server, that lets one request go wrong.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -137,6 +137,28 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
 impl FaultProxy {
+    /// Starts one in front of another HTTP server, as [`Self::start`]. What it answers in its place is worded as an API
+    /// server's; the status is what counts.
+    ///
+    /// # Panics
+    /// When the address is none, or no port can be had.
+    pub async fn before(url: &str) -> Self {
+        crate::install_crypto_provider();
+        let uri = match url.parse() {
+            Ok(uri) => uri,
+            Err(error) => panic!("{url} is no address: {error}"),
+        };
+        match Client::try_from(kube::Config::new(uri)) {
+            Ok(upstream) => Self::start(upstream).await,
+            Err(error) => panic!("no proxy before {url}: {error}"),
+        }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Starts one in front of what `upstream` speaks to, on the calling runtime.
     ///
     /// # Panics

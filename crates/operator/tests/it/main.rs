@@ -3,3 +3,4 @@
 
 mod admission;
 mod definitions;
+mod git;

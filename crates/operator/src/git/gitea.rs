@@ -1,0 +1,465 @@
+//! Gitea, and Forgejo, which speaks the same.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use evenkeel_core::Sensitive;
+use reqwest::{Method, StatusCode, Url};
+use serde_json::{Value, json};
+
+use super::{
+    BlobDigest, CommitNote, FileAction, FilePath, GitHost, PresentKey, Project, ProjectId, PublicKey,
+    RepoPath, Variable,
+};
+use crate::Error;
+use crate::remote::{Answer, Call, Reach, Remote};
+
+/// How long one call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many items are asked for at once. A server may give fewer; then the next page is asked for all the same.
+const PAGE_SIZE: usize = 50;
+
+/// How many pages of one list are read.
+const PAGES_MAX: usize = 400;
+
+/// Name of the branch that the first commit makes.
+const FIRST_BRANCH: &str = "main";
+
+/// Which Gitea, and whose token.
+#[derive(Clone, Debug)]
+pub struct GiteaSettings {
+    /// Its address: `https://git.example.org`. What follows the host is kept, for servers that live below a path.
+    pub address: Url,
+    /// A token with the scopes `write:repository`, `read:organization`, `write:organization` and `read:user`.
+    pub token: Sensitive<String>,
+    /// A certificate authority to trust beside the machine's, in PEM.
+    pub authority: Option<Vec<u8>>,
+}
+
+/// A Gitea server.
+#[derive(Clone, Debug)]
+pub struct Gitea {
+    remote: Remote,
+    authorization: Sensitive<String>,
+}
+
+impl Gitea {
+    /// One of these settings. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the settings cannot be used.
+    pub fn new(settings: &GiteaSettings) -> Result<Self, Error> {
+        let remote = Remote::new(&Reach {
+            system: "Gitea",
+            base: &settings.address,
+            timeout: CALL_TIMEOUT,
+            authority: settings.authority.as_deref(),
+        })?;
+        Ok(Self {
+            remote,
+            authorization: Sensitive::new(format!("token {}", settings.token.expose())),
+        })
+    }
+
+    async fn call(&self, request: Request<'_>) -> Result<Answer, Error> {
+        self.remote
+            .call(Call {
+                doing: request.doing,
+                method: request.method,
+                path: ["api", "v1"].into_iter().chain(request.path).collect(),
+                query: request.query,
+                headers: vec![("authorization", self.authorization.expose().as_str())],
+                body: request.body,
+            })
+            .await
+    }
+
+    /// A call that has to succeed.
+    async fn succeed(&self, request: Request<'_>) -> Result<Value, Error> {
+        let doing = request.doing;
+        let answer = self.call(request).await?;
+        self.successful(doing, answer)
+    }
+
+    fn successful(&self, doing: &str, answer: Answer) -> Result<Value, Error> {
+        if answer.status.is_success() {
+            Ok(answer.body)
+        } else {
+            Err(self.remote.refusal(doing, &answer))
+        }
+    }
+
+    /// A deletion: what is gone is as good.
+    async fn remove(&self, request: Request<'_>) -> Result<(), Error> {
+        let doing = request.doing;
+        let answer = self.call(request).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        self.successful(doing, answer).map(drop)
+    }
+
+    /// All pages of a list, which lies in the answer or in its field `member`.
+    async fn list(&self, doing: &str, path: &[&str], member: Option<&str>) -> Result<Vec<Value>, Error> {
+        let mut items = Vec::new();
+        for page in 1..=PAGES_MAX {
+            let request = Request {
+                query: vec![("page", page.to_string()), ("limit", PAGE_SIZE.to_string())],
+                ..Request::new(doing, Method::GET, path)
+            };
+            let body = self.succeed(request).await?;
+            let list = member.map_or(&body, |member| &body[member]);
+            // An empty list may be null.
+            let found = match list {
+                Value::Null => &Vec::new(),
+                list => list
+                    .as_array()
+                    .ok_or_else(|| self.remote.not_understood(doing, "it holds no list"))?,
+            };
+            if found.is_empty() {
+                return Ok(items);
+            }
+            items.extend_from_slice(found);
+        }
+        Err(self
+            .remote
+            .not_understood(doing, format!("the list has more than {PAGES_MAX} pages")))
+    }
+
+    async fn look(&self, doing: &str, path: &[&str]) -> Result<Option<Project>, Error> {
+        let answer = self.call(Request::new(doing, Method::GET, path)).await?;
+        // It leads to where the repository has been moved.
+        if answer.status == StatusCode::NOT_FOUND || answer.status.is_redirection() {
+            return Ok(None);
+        }
+        let body = self.successful(doing, answer)?;
+        self.project(doing, &body).map(Some)
+    }
+
+    fn project(&self, doing: &str, body: &Value) -> Result<Project, Error> {
+        let missing = |what: &str| self.remote.not_understood(doing, format!("it holds no {what}"));
+        let id = body["id"].as_u64().ok_or_else(|| missing("id"))?;
+        let owner = body["owner"]["login"].as_str().ok_or_else(|| missing("owner"))?;
+        let name = body["name"].as_str().ok_or_else(|| missing("name"))?;
+        let is_empty = body["empty"].as_bool().unwrap_or_default();
+        let branch = body["default_branch"]
+            .as_str()
+            .filter(|name| !name.is_empty() && !is_empty);
+        Ok(Project {
+            id: ProjectId(id),
+            path: RepoPath::new(owner, name)?,
+            description: body["description"].as_str().unwrap_or_default().to_owned(),
+            is_archived: body["archived"].as_bool().unwrap_or_default(),
+            default_branch: branch.map(str::to_owned),
+        })
+    }
+
+    async fn edit(&self, doing: &str, project: &Project, body: Value) -> Result<(), Error> {
+        let path = repository(project);
+        let request = Request {
+            body: Some(body),
+            ..Request::new(doing, Method::PATCH, &path)
+        };
+        self.succeed(request).await.map(drop)
+    }
+
+    /// The collection that creates repositories of an owner: an organisation, or ourselves.
+    async fn creation_path(&self, group: &str) -> Result<Vec<String>, Error> {
+        let doing = format!("look for the organisation {group}");
+        let answer = self
+            .call(Request::new(&doing, Method::GET, &["orgs", group]))
+            .await?;
+        if answer.status.is_success() {
+            return Ok(vec!["orgs".to_owned(), group.to_owned(), "repos".to_owned()]);
+        }
+        if answer.status != StatusCode::NOT_FOUND {
+            return Err(self.remote.refusal(&doing, &answer));
+        }
+        let doing = "look who we are";
+        let user = self.succeed(Request::new(doing, Method::GET, &["user"])).await?;
+        if user["login"]
+            .as_str()
+            .is_some_and(|login| login.eq_ignore_ascii_case(group))
+        {
+            return Ok(vec!["user".to_owned(), "repos".to_owned()]);
+        }
+        Err(Error::Refused {
+            system: self.remote.system(),
+            doing: format!("create a repository in {group}"),
+            status: answer.status.as_u16(),
+            problem: "there is no such organisation: create it".to_owned(),
+        })
+    }
+}
+
+#[async_trait]
+impl GitHost for Gitea {
+    fn kind(&self) -> &'static str {
+        "gitea"
+    }
+
+    async fn find(&self, path: &RepoPath) -> Result<Option<Project>, Error> {
+        let doing = format!("look for the repository {path}");
+        self.look(&doing, &["repos", path.group(), path.name()]).await
+    }
+
+    async fn get(&self, id: ProjectId) -> Result<Option<Project>, Error> {
+        let doing = format!("look for the repository number {}", id.0);
+        self.look(&doing, &["repositories", &id.0.to_string()]).await
+    }
+
+    async fn create(&self, path: &RepoPath, description: &str) -> Result<Project, Error> {
+        let doing = format!("create the repository {path}");
+        let collection = self.creation_path(path.group()).await?;
+        let collection: Vec<&str> = collection.iter().map(String::as_str).collect();
+        let request = Request {
+            body: Some(json!({
+                "name": path.name(), "description": description, "private": true, "auto_init": false,
+                "default_branch": FIRST_BRANCH,
+            })),
+            ..Request::new(&doing, Method::POST, &collection)
+        };
+        let answer = self.call(request).await?;
+        if answer.status == StatusCode::CONFLICT {
+            return Err(Error::Conflict { doing });
+        }
+        let body = self.successful(&doing, answer)?;
+        self.project(&doing, &body)
+    }
+
+    async fn describe(&self, project: &Project, description: &str) -> Result<(), Error> {
+        let doing = format!("describe the repository {}", project.path);
+        self.edit(&doing, project, json!({ "description": description }))
+            .await
+    }
+
+    async fn set_archived(&self, project: &Project, archived: bool) -> Result<(), Error> {
+        let verb = if archived { "archive" } else { "bring back" };
+        let doing = format!("{verb} the repository {}", project.path);
+        self.edit(&doing, project, json!({ "archived": archived })).await
+    }
+
+    async fn delete(&self, project: &Project) -> Result<(), Error> {
+        let doing = format!("delete the repository {}", project.path);
+        self.remove(Request::new(&doing, Method::DELETE, &repository(project)))
+            .await
+    }
+
+    async fn deploy_keys(&self, project: &Project) -> Result<Vec<PresentKey>, Error> {
+        let doing = format!("list the deploy keys of {}", project.path);
+        let path = [&repository(project)[..], &["keys"]].concat();
+        let keys = self.list(&doing, &path, None).await?;
+        keys.iter()
+            .map(|key| {
+                let text = key["key"].as_str().unwrap_or_default();
+                Ok(PresentKey {
+                    id: key["id"]
+                        .as_u64()
+                        .ok_or_else(|| self.remote.not_understood(&doing, "a key has no id"))?,
+                    title: key["title"].as_str().unwrap_or_default().to_owned(),
+                    key: PublicKey::parse(text)
+                        .map_err(|error| self.remote.not_understood(&doing, error.to_string()))?,
+                    may_write: !key["read_only"].as_bool().unwrap_or(true),
+                })
+            })
+            .collect()
+    }
+
+    async fn add_deploy_key(
+        &self,
+        project: &Project,
+        title: &str,
+        key: &PublicKey,
+        may_write: bool,
+    ) -> Result<(), Error> {
+        let doing = format!("add the deploy key {title} to {}", project.path);
+        let path = [&repository(project)[..], &["keys"]].concat();
+        let request = Request {
+            body: Some(json!({ "title": title, "key": key.to_string(), "read_only": !may_write })),
+            ..Request::new(&doing, Method::POST, &path)
+        };
+        self.succeed(request).await.map(drop)
+    }
+
+    async fn delete_deploy_key(&self, project: &Project, id: u64) -> Result<(), Error> {
+        let doing = format!("delete the deploy key {id} of {}", project.path);
+        let id = id.to_string();
+        let path = [&repository(project)[..], &["keys", &id]].concat();
+        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+    }
+
+    async fn files(&self, project: &Project) -> Result<BTreeMap<FilePath, BlobDigest>, Error> {
+        let Some(branch) = &project.default_branch else {
+            return Ok(BTreeMap::new());
+        };
+        let doing = format!("list the files of {}", project.path);
+        let path = [&repository(project)[..], &["git", "trees", branch]].concat();
+        let mut files = BTreeMap::new();
+        for page in 1..=PAGES_MAX {
+            let request = Request {
+                query: vec![("recursive", "true".to_owned()), ("page", page.to_string())],
+                ..Request::new(&doing, Method::GET, &path)
+            };
+            let body = self.succeed(request).await?;
+            for entry in body["tree"].as_array().into_iter().flatten() {
+                if entry["type"] == "blob"
+                    && let (Some(path), Some(digest)) = (entry["path"].as_str(), entry["sha"].as_str())
+                {
+                    // A name that we would not give is none of ours.
+                    if let Ok(path) = FilePath::new(path) {
+                        files.insert(path, BlobDigest::from_hexadecimal(digest));
+                    }
+                }
+            }
+            if !body["truncated"].as_bool().unwrap_or_default() {
+                return Ok(files);
+            }
+        }
+        Err(self
+            .remote
+            .not_understood(&doing, format!("the list has more than {PAGES_MAX} pages")))
+    }
+
+    async fn commit(
+        &self,
+        project: &Project,
+        changes: &BTreeMap<FilePath, FileAction>,
+        note: &CommitNote,
+    ) -> Result<(), Error> {
+        let doing = format!("commit {} files to {}", changes.len(), project.path);
+        let files: Vec<Value> = changes
+            .iter()
+            .map(|(path, action)| match action {
+                FileAction::Create { content } => {
+                    json!({ "operation": "create", "path": path.as_str(), "content": STANDARD.encode(content) })
+                }
+                FileAction::Update { content, over } => json!({
+                    "operation": "update", "path": path.as_str(), "content": STANDARD.encode(content),
+                    "sha": over.as_str(),
+                }),
+                FileAction::Delete { over } => {
+                    json!({ "operation": "delete", "path": path.as_str(), "sha": over.as_str() })
+                }
+            })
+            .collect();
+        let identity = json!({ "name": note.author, "email": note.email });
+        let path = [&repository(project)[..], &["contents"]].concat();
+        let request = Request {
+            body: Some(json!({
+                "branch": project.default_branch.as_deref().unwrap_or(FIRST_BRANCH),
+                "message": note.message, "author": identity, "committer": identity, "files": files,
+            })),
+            ..Request::new(&doing, Method::POST, &path)
+        };
+        let answer = self.call(request).await?;
+        // Somebody changed, created or deleted one of them since we looked.
+        let text = answer.body["message"].as_str().unwrap_or_default();
+        let is_outdated = [
+            "sha does not match",
+            "already exists",
+            "does not exist",
+            "does not match",
+        ]
+        .iter()
+        .any(|known| text.contains(known));
+        if answer.status == StatusCode::CONFLICT
+            || answer.status == StatusCode::UNPROCESSABLE_ENTITY && is_outdated
+        {
+            return Err(Error::Conflict { doing });
+        }
+        self.successful(&doing, answer).map(drop)
+    }
+
+    async fn variables(&self, project: &Project) -> Result<BTreeMap<String, Variable>, Error> {
+        let doing = format!("list the variables of {}", project.path);
+        let mut variables = BTreeMap::new();
+        let path = [&repository(project)[..], &["actions", "variables"]].concat();
+        for variable in self.list(&doing, &path, None).await? {
+            let value = variable["data"].as_str().unwrap_or_default().to_owned();
+            if let Some(name) = variable["name"].as_str() {
+                let value = Variable {
+                    value: Some(Sensitive::new(value)),
+                    is_masked: false,
+                };
+                variables.insert(name.to_owned(), value);
+            }
+        }
+        // What is masked is a secret here, and is never shown again.
+        let path = [&repository(project)[..], &["actions", "secrets"]].concat();
+        for secret in self.list(&doing, &path, None).await? {
+            if let Some(name) = secret["name"].as_str() {
+                let value = Variable {
+                    value: None,
+                    is_masked: true,
+                };
+                variables.insert(name.to_owned(), value);
+            }
+        }
+        Ok(variables)
+    }
+
+    async fn set_variable(
+        &self,
+        project: &Project,
+        name: &str,
+        value: &Sensitive<String>,
+        masked: bool,
+    ) -> Result<(), Error> {
+        let doing = format!("set the variable {name} of {}", project.path);
+        if masked {
+            let path = [&repository(project)[..], &["actions", "secrets", name]].concat();
+            let request = Request {
+                body: Some(json!({ "data": value.expose() })),
+                ..Request::new(&doing, Method::PUT, &path)
+            };
+            return self.succeed(request).await.map(drop);
+        }
+        let path = [&repository(project)[..], &["actions", "variables", name]].concat();
+        let body = json!({ "value": value.expose() });
+        let change = |method| Request {
+            body: Some(body.clone()),
+            ..Request::new(&doing, method, &path)
+        };
+        let answer = self.call(change(Method::PUT)).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return self.succeed(change(Method::POST)).await.map(drop);
+        }
+        self.successful(&doing, answer).map(drop)
+    }
+
+    async fn delete_variable(&self, project: &Project, name: &str, masked: bool) -> Result<(), Error> {
+        let doing = format!("delete the variable {name} of {}", project.path);
+        let collection = if masked { "secrets" } else { "variables" };
+        let path = [&repository(project)[..], &["actions", collection, name]].concat();
+        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+    }
+}
+
+fn repository(project: &Project) -> [&str; 3] {
+    ["repos", project.path.group(), project.path.name()]
+}
+
+/// One request, without what all have.
+struct Request<'a> {
+    doing: &'a str,
+    method: Method,
+    path: Vec<&'a str>,
+    query: Vec<(&'a str, String)>,
+    body: Option<Value>,
+}
+
+impl<'a> Request<'a> {
+    fn new(doing: &'a str, method: Method, path: &[&'a str]) -> Self {
+        Self {
+            doing,
+            method,
+            path: path.to_vec(),
+            query: Vec::new(),
+            body: None,
+        }
+    }
+}

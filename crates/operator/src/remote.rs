@@ -1,0 +1,267 @@
+//! Calls of other systems' JSON interfaces, with a bound on everything.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, StatusCode, Url, redirect};
+use serde_json::Value;
+
+use crate::Error;
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How large an answer may be.
+const ANSWER_MAX: usize = 16 << 20;
+
+/// How long to wait after a refusal for too many requests that names no time.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long to wait at most, whatever the other side wants.
+const PAUSE_MAX: Duration = Duration::from_secs(3600);
+
+/// How much of an answer's text is told in an error.
+const PROBLEM_CHARS: usize = 300;
+
+/// One system with a JSON interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    client: reqwest::Client,
+    base: Url,
+    system: &'static str,
+}
+
+/// How a system is reached.
+pub(crate) struct Reach<'a> {
+    /// Its name in errors.
+    pub(crate) system: &'static str,
+    /// Its address; the paths of calls are added to it.
+    pub(crate) base: &'a Url,
+    /// How long one call may take.
+    pub(crate) timeout: Duration,
+    /// A certificate authority to trust beside the machine's, in PEM.
+    pub(crate) authority: Option<&'a [u8]>,
+}
+
+/// One call.
+pub(crate) struct Call<'a> {
+    /// What it is for, in errors: `read the secret a/b`.
+    pub(crate) doing: &'a str,
+    pub(crate) method: Method,
+    /// Each is one segment: a `/` in it is escaped.
+    pub(crate) path: Vec<&'a str>,
+    pub(crate) query: Vec<(&'a str, String)>,
+    pub(crate) headers: Vec<(&'static str, &'a str)>,
+    pub(crate) body: Option<Value>,
+}
+
+/// An answer, of any status but those that say: later.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    /// Null where there is none.
+    pub(crate) body: Value,
+}
+
+impl Remote {
+    pub(crate) fn new(reach: &Reach<'_>) -> Result<Self, Error> {
+        let invalid = |error: reqwest::Error| Error::Invalid {
+            what: format!("the way to {}", reach.system),
+            problem: describe(error),
+        };
+        if !matches!(reach.base.scheme(), "http" | "https") {
+            return Err(Error::Invalid {
+                what: format!("the address of {}", reach.system),
+                problem: format!(
+                    "it begins with {}:, not with http: or https:",
+                    reach.base.scheme()
+                ),
+            });
+        }
+        let mut builder = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(reach.timeout)
+            // What a call carries is for that host alone.
+            .redirect(redirect::Policy::none())
+            .user_agent(concat!("evenkeel/", env!("CARGO_PKG_VERSION")));
+        if let Some(authority) = reach.authority {
+            for certificate in reqwest::Certificate::from_pem_bundle(authority).map_err(invalid)? {
+                builder = builder.add_root_certificate(certificate);
+            }
+        }
+        let mut base = reach.base.clone();
+        // Neither is part of where it is.
+        base.set_query(None);
+        base.set_fragment(None);
+        Ok(Self {
+            client: builder.build().map_err(invalid)?,
+            base,
+            system: reach.system,
+        })
+    }
+
+    pub(crate) fn system(&self) -> &'static str {
+        self.system
+    }
+
+    /// Makes a call. Too many requests, and errors of the server, are errors; every other answer is one.
+    pub(crate) async fn call(&self, call: Call<'_>) -> Result<Answer, Error> {
+        let doing = call.doing;
+        let mut request = self.client.request(call.method, self.address(&call.path));
+        if !call.query.is_empty() {
+            request = request.query(&call.query);
+        }
+        for (name, value) in &call.headers {
+            let mut value = HeaderValue::from_str(value).map_err(|_| Error::Invalid {
+                what: format!("the header {name} for {}", self.system),
+                problem: "it holds what no header can carry, such as a line break".to_owned(),
+            })?;
+            value.set_sensitive(true);
+            request = request.header(HeaderName::from_static(name), value);
+        }
+        if let Some(body) = &call.body {
+            request = request.json(body);
+        }
+        let mut answer = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(doing, error))?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(doing, error))?
+        {
+            if bytes.len() + chunk.len() > ANSWER_MAX {
+                return Err(self.not_understood(doing, format!("it is longer than {ANSWER_MAX} bytes")));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(Error::RateLimited {
+                system: self.system,
+                doing: doing.to_owned(),
+                after: pause(&headers),
+            });
+        }
+        let body = parse(&bytes);
+        if status.is_server_error() {
+            return Err(Error::Unavailable {
+                system: self.system,
+                doing: doing.to_owned(),
+                status: status.as_u16(),
+                problem: problem(&body),
+            });
+        }
+        Ok(Answer { status, body })
+    }
+
+    /// What an answer says that is neither success nor anything that was expected.
+    pub(crate) fn refusal(&self, doing: &str, answer: &Answer) -> Error {
+        let (system, doing, problem) = (self.system, doing.to_owned(), problem(&answer.body));
+        match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Error::Forbidden {
+                system,
+                doing,
+                problem,
+            },
+            status => Error::Refused {
+                system,
+                doing,
+                status: status.as_u16(),
+                problem,
+            },
+        }
+    }
+
+    pub(crate) fn not_understood(&self, doing: &str, problem: impl Into<String>) -> Error {
+        Error::NotUnderstood {
+            system: self.system,
+            doing: doing.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    fn unreachable(&self, doing: &str, error: reqwest::Error) -> Error {
+        Error::Unreachable {
+            system: self.system,
+            doing: doing.to_owned(),
+            problem: describe(error),
+        }
+    }
+
+    fn address(&self, path: &[&str]) -> Url {
+        let mut address = self.base.clone();
+        // An address of http or https has segments.
+        if let Ok(mut segments) = address.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        address
+    }
+}
+
+/// The body as JSON; text that is none as a string.
+fn parse(bytes: &[u8]) -> Value {
+    if bytes.is_empty() {
+        return Value::Null;
+    }
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// The texts of an answer that says what is wrong, as Vault, Gitea and GitLab word it.
+fn problem(body: &Value) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for name in ["errors", "message", "error", "error_description"] {
+        collect(&body[name], &mut texts);
+    }
+    if let Value::String(text) = body {
+        texts.push(text.clone());
+    }
+    let text = texts.join("; ");
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        return "it does not say why".to_owned();
+    }
+    text.chars().take(PROBLEM_CHARS).collect()
+}
+
+fn collect(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let mut inner = Vec::new();
+                collect(value, &mut inner);
+                texts.push(format!("{name} {}", inner.join(", ")));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// How long the other side wants to be left alone.
+fn pause(headers: &HeaderMap) -> Duration {
+    headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.trim().parse().ok())
+        .map_or(DEFAULT_PAUSE, Duration::from_secs)
+        .min(PAUSE_MAX)
+}
+
+/// An error with all that led to it; without the address, which the caller names better.
+fn describe(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(error) = source {
+        // Writing to a string cannot fail.
+        let _ = write!(text, ": {error}");
+        source = error.source();
+    }
+    text
+}
