@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use evenkeel_realparts::Cache;
-use evenkeel_realparts::go_part::{FLUX_SSA, GITEA, KUSTOMIZE};
+use evenkeel_realparts::go_part::{FLUX_SSA, GITEA, KUSTOMIZE, VAULT};
 
 /// Start of the names of folders in which parts are made.
 const ASIDE: &str = "part-";
@@ -30,6 +30,7 @@ pub(crate) fn run() -> Result<Cache> {
         go::prepare(&cache, &GITEA),
         go::prepare(&cache, &KUSTOMIZE),
         go::prepare(&cache, &FLUX_SSA),
+        go::prepare(&cache, &VAULT),
         helm::prepare(&cache),
         postgres::prepare(),
     ];

@@ -4,10 +4,12 @@
 //!
 //! * [`resources`]: the custom resources and their definitions, as `deploy/crds` holds them.
 //! * [`git`]: where repositories live.
+//! * [`vault`]: where secrets are kept.
 
 mod error;
 pub mod git;
 mod remote;
 pub mod resources;
+pub mod vault;
 
 pub use error::Error;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cache::{HELM_VERSION, KUBECTL_VERSION};
-use crate::go_part::{CONTROL_PLANE, FLUX_SSA, GITEA, GoPart, KUSTOMIZE};
+use crate::go_part::{CONTROL_PLANE, FLUX_SSA, GITEA, GoPart, KUSTOMIZE, VAULT};
 use crate::{Cache, Error};
 
 /// The environment variable by which envtest names a folder of control plane binaries.
@@ -89,6 +89,14 @@ pub fn flux_ssa() -> Result<PathBuf, Error> {
 /// When it is not in the cache.
 pub fn gitea_binary() -> Result<PathBuf, Error> {
     go_part(&GITEA)
+}
+
+/// Path of `vault`.
+///
+/// # Errors
+/// When it is not in the cache.
+pub fn vault_binary() -> Result<PathBuf, Error> {
+    go_part(&VAULT)
 }
 
 /// Path of `kubectl`: that of `KUBEBUILDER_ASSETS` where it has one, else the cached one.

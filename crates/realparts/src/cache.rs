@@ -5,6 +5,7 @@
 //! ├── controlplane/v1.37.2-<digest of its sources and flags>/controlplane
 //! ├── gitea/v1.26.0-<digest>/gitea           with the folders it reads beside it
 //! ├── kustomize/v5.8.2-<digest>/kustomize
+//! ├── vault/v1.21.0-<digest>/vault
 //! ├── helm/v4.3.1/helm
 //! ├── kubectl/v1.37.1/kubectl
 //! ├── tools/<name>-<version>/<name>    tools of the lint

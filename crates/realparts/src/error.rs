@@ -92,7 +92,7 @@ pub enum Error {
     },
 
     /// No answer from a server.
-    #[cfg(feature = "gitea")]
+    #[cfg(any(feature = "gitea", feature = "vault"))]
     #[error("cannot {doing}: {source}")]
     Http {
         /// What was asked for.
@@ -102,7 +102,7 @@ pub enum Error {
     },
 
     /// A server refused.
-    #[cfg(feature = "gitea")]
+    #[cfg(any(feature = "gitea", feature = "vault"))]
     #[error("cannot {doing}: {server} answered {status}: {answer}")]
     Refused {
         /// Which server.

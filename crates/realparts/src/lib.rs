@@ -36,14 +36,16 @@ mod cluster;
 mod control_plane;
 #[cfg(feature = "gitea")]
 mod gitea;
-#[cfg(feature = "gitea")]
+#[cfg(any(feature = "gitea", feature = "vault"))]
 mod loopback;
 #[cfg(feature = "control-plane")]
 mod standin;
+#[cfg(feature = "vault")]
+mod vault;
 
 pub use binaries::{
     ControlPlaneBinaries, control_plane_binaries, flux_ssa, gitea_binary, helm, kubectl, kustomize,
-    postgres_binaries,
+    postgres_binaries, vault_binary,
 };
 pub use cache::Cache;
 pub use error::Error;
@@ -62,3 +64,5 @@ pub use gitea::{Gitea, User, Visibility};
 pub use standin::{
     DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, LOG_ANNOTATION, POD_SCRIPT_ANNOTATION, PodScript,
 };
+#[cfg(feature = "vault")]
+pub use vault::Vault;

@@ -80,7 +80,7 @@ impl Instance {
     }
 }
 
-#[cfg(feature = "gitea")]
+#[cfg(any(feature = "gitea", feature = "vault"))]
 impl Instance {
     /// Writes a file that the user may change.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {

@@ -11,6 +11,7 @@
 //! - [`kubectl`](TestCluster::kubectl), [`helm`](TestCluster::helm): the real clients.
 //! - [`postgres`]: a real PostgreSQL, one per process.
 //! - [`gitea`]: a real Gitea, one per process: Git hosting, Helm repository, OCI registry.
+//! - [`vault`]: a real Vault, one per process.
 //!
 //! Everything ends with the test process, also when that is killed.
 //!
@@ -41,7 +42,7 @@ pub use evenkeel_realparts::{
     AuditMark, AuditedRequest, DELAY_ANNOTATION, HOLD_TERMINATION_ANNOTATION, LOG_ANNOTATION,
     POD_SCRIPT_ANNOTATION, PodScript,
 };
-use evenkeel_realparts::{ControlPlane, Gitea, Postgres};
+use evenkeel_realparts::{ControlPlane, Gitea, Postgres, Vault};
 pub use eventually::{BOUND, eventually, eventually_within};
 pub use fault_proxy::{CallFault, FaultProxy};
 pub use garden::Garden;
@@ -71,6 +72,15 @@ pub fn postgres() -> &'static Postgres {
 pub fn gitea() -> &'static Gitea {
     static SHARED: Once<Gitea> = Once::new();
     SHARED.get_or_start("Gitea", Gitea::start)
+}
+
+/// The Vault server of this test process. Make an engine of your own on it.
+///
+/// # Panics
+/// When it cannot be started; the message says what to do.
+pub fn vault() -> &'static Vault {
+    static SHARED: Once<Vault> = Once::new();
+    SHARED.get_or_start("Vault", Vault::start)
 }
 
 /// A temporary folder, removed when dropped.

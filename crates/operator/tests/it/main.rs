@@ -4,3 +4,4 @@
 mod admission;
 mod definitions;
 mod git;
+mod vault;

@@ -6,3 +6,4 @@ mod gitea;
 mod leftovers;
 mod stand_ins;
 mod support;
+mod vault;
