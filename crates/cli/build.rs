@@ -7,8 +7,11 @@
 #![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 
+/// The script that says which functions lie side by side.
+const ORDER: &str = "link-order.ld";
 /// The first glibc whose loader reads packed addresses.
 const PACKED_SINCE: (u32, u32) = (2, 36);
 
@@ -17,6 +20,21 @@ fn main() {
     if is_native_glibc() && glibc().is_some_and(|version| version >= PACKED_SINCE) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
+    let order = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join(ORDER);
+    if !order.is_file() {
+        return;
+    }
+    println!("cargo:rerun-if-changed={ORDER}");
+    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    if is_native_glibc() && is_release && !is_linker_chosen() {
+        println!("cargo:rustc-link-arg-bins=-T{}", order.display());
+    }
+}
+
+/// Whether somebody chose a linker. Rust's own and GNU's read the script; gold and mold do not.
+fn is_linker_chosen() -> bool {
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    env::var_os("RUSTC_LINKER").is_some() || ["fuse-ld", "linker"].iter().any(|word| flags.contains(word))
 }
 
 /// Whether the program is for the kind of machine that builds it: then it is this glibc that counts. Linkers of other

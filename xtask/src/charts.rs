@@ -25,14 +25,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::charts::case::Case;
 use crate::charts::comparison::Class;
 use crate::charts::discovery::ChartPath;
 use crate::charts::engine::{Engines, Pair};
 use crate::charts::report::{Finished, Report};
-use crate::process::{cargo, run_quietly};
+use crate::process::{cargo, run_quietly, target_directory};
 use crate::repository::Repository;
 
 /// Runs of Helm that are added when two do not explain a difference: an order of keys that Go takes anew each time
@@ -108,16 +108,6 @@ fn build(repository: &Repository) -> Result<PathBuf> {
     command.args(["build", "--release", "--package", "evenkeel-cli"]);
     run_quietly("building evenkeel", &mut command)?;
     Ok(target_directory()?.join("release/evenkeel"))
-}
-
-/// The folder that this program was built in: it lies at `<target>/<profile>/xtask`, its tests one folder deeper.
-fn target_directory() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot tell where this program lies")?;
-    program
-        .ancestors()
-        .find(|folder| folder.join("CACHEDIR.TAG").is_file())
-        .map(Path::to_owned)
-        .with_context(|| format!("{} does not lie in a target folder", program.display()))
 }
 
 /// Renders everything with both engines.

@@ -8,6 +8,7 @@ mod dead;
 mod deny;
 mod files;
 mod metadata;
+mod order;
 mod pure;
 mod source;
 mod spawn;
@@ -50,6 +51,8 @@ enum Check {
     Sql,
     /// Every dependency is used.
     Dead,
+    /// The order in which the binary is linked names functions that there are.
+    Order,
     /// rustfmt has nothing to change.
     Fmt,
     /// Licences, banned crates and sources are as deny.toml says.
@@ -180,6 +183,7 @@ impl<'a> House<'a> {
             Check::Spawn => spawn::check(&self.sources).into(),
             Check::Sql => sql::check(&self.sources).into(),
             Check::Dead => dead::check(&self.metadata, &self.sources)?.into(),
+            Check::Order => order::check(&self.metadata, &self.sources),
             Check::Deny => deny::check(self.repository)?.into(),
             Check::Fmt => cargo::fmt(self.repository)?.into(),
             Check::Clippy => cargo::clippy(self.repository)?.into(),

@@ -10,6 +10,7 @@ mod charts;
 mod fuzz;
 mod fuzz_oracle;
 mod generate;
+mod link_order;
 mod lint;
 mod process;
 mod repository;
@@ -48,6 +49,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Write the files that are made from code: the definitions of the custom resources in `deploy/crds`.
     Generate,
+    /// Find out which functions a render runs, and have them lie side by side in the binary (needs valgrind).
+    LinkOrder(link_order::Arguments),
     /// Check formatting, lints, documentation, licences, and the rules of the house.
     Lint(lint::Arguments),
 }
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Task::FuzzOracle(arguments) => fuzz_oracle::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&repository, &arguments),
         Task::Generate => generate::run(&repository),
+        Task::LinkOrder(arguments) => link_order::run(&repository, &arguments),
         Task::Lint(arguments) => lint::run(&repository, &arguments),
     });
     match result {

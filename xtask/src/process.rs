@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,16 @@ pub(crate) fn cargo(repository: &Repository) -> Command {
         }
     }
     command
+}
+
+/// The folder that this program was built in: it lies at `<target>/<profile>/xtask`, its tests one folder deeper.
+pub(crate) fn target_directory() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot tell where this program lies")?;
+    program
+        .ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").is_file())
+        .map(Path::to_owned)
+        .with_context(|| format!("{} does not lie in a target folder", program.display()))
 }
 
 /// Runs a program whose output the user shall see.
@@ -97,7 +108,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// The command as one would type it.
 pub(crate) fn describe(command: &Command) -> String {
-    let program = std::path::Path::new(command.get_program());
+    let program = Path::new(command.get_program());
     let name = program
         .file_name()
         .unwrap_or(program.as_os_str())
