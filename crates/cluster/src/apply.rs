@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_core::{GroupKind, ObjectRef, PlanAction};
+use evenkeel_core::{GroupKind, ObjectRef, OnConflict, PlanAction};
 use futures::stream::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -27,8 +27,6 @@ use crate::readiness::{self, Patience};
 use crate::session::{REPLACED_WITHIN, Session, Want, apply_body};
 use crate::wait::absence;
 use crate::{Cluster, Error, adopt, immutable};
-
-use conflicts::OnConflict;
 
 /// How long a CustomResourceDefinition may take to be established.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
@@ -508,7 +506,7 @@ async fn apply_over(
         }
         Err(error) => return Err(error),
     };
-    match conflicts::policy(&desired.body) {
+    match desired.on_conflict() {
         OnConflict::Force => {
             *taken = conflicts;
             let applied = apply(body, true).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use evenkeel_core::{ConsentNeeded, Fence, ObjectRef};
 
-use crate::applyset::labels::ON_IMMUTABLE_CHANGE;
+use crate::applyset::labels::{ON_CONFLICT, ON_IMMUTABLE_CHANGE};
 use crate::hooks::HookFailure;
 use crate::race::LostRace;
 use crate::readiness::ObjectState;
@@ -163,8 +163,11 @@ pub enum Error {
     /// Others wrote the object before each of our tries (409).
     #[error("{0}")]
     LostRace(Box<LostRace>),
-    /// Other field managers own fields that we would set (409).
-    #[error("{doing}: {}", list(conflicts))]
+    /// Other field managers own fields that we would set, and they are not to be taken (409).
+    #[error(
+        "{doing}: {}; leave them out of the manifest, or let `onConflict` (--on-conflict) or the annotation {ON_CONFLICT} say that they are taken (force) or left (leave)",
+        list(conflicts)
+    )]
     FieldConflict {
         /// What was being done.
         doing: String,
@@ -379,6 +382,8 @@ impl Error {
             | Self::UnknownKinds(_)
             | Self::Manifest(_)
             | Self::Foreign(_)
+            // What is taken is taken at once, so whoever sees one was told not to take it: a person decides.
+            | Self::FieldConflict { .. }
             | Self::RenderedTwice(_)
             | Self::OtherOwner { .. }
             | Self::BadParent { .. }
@@ -391,8 +396,7 @@ impl Error {
             Self::NotFound { .. } | Self::NoKey { .. } => ErrorClass::NotFound,
             Self::AlreadyExists { .. }
             | Self::Conflict { .. }
-            | Self::LostRace(_)
-            | Self::FieldConflict { .. } => ErrorClass::Conflict,
+            | Self::LostRace(_) => ErrorClass::Conflict,
             Self::RateLimited { retry_after, .. } => ErrorClass::RateLimited(*retry_after),
             Self::Server { .. }
             | Self::Webhook { .. }

@@ -21,6 +21,12 @@ impl Fingerprint {
         Self(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
 
+    /// The fingerprint of the same content under another `condition`.
+    #[must_use]
+    pub(crate) fn with(&self, condition: &str) -> Self {
+        Self::of(&Value::from(vec![self.0.as_str(), condition]))
+    }
+
     /// The same in eight bytes.
     pub(crate) fn number(&self) -> u64 {
         // A record may have been written by another version; what is no number of ours still differs from all others.

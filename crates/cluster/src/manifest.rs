@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use evenkeel_core::{GroupKind, GroupVersionKind, Namespace, ObjectRef, SkippedObject};
+use evenkeel_core::{GroupKind, GroupVersionKind, Namespace, ObjectRef, OnConflict, SkippedObject};
 use serde_json::{Map, Value};
 
 use crate::apply::conflicts;
@@ -60,6 +60,8 @@ pub struct DesiredObject {
     pub(crate) pending: Option<ObjectRef>,
     pub(crate) body: Value,
     pub(crate) content: Fingerprint,
+    /// What its component does about fields of others; its own annotation wins.
+    policy: OnConflict,
     /// Whether an autoscaler of the same manifest sets its replicas.
     pub(crate) autoscaled: bool,
     /// Whether it can be anything but ready.
@@ -74,6 +76,29 @@ impl DesiredObject {
 
     pub(crate) fn is_shared(&self) -> bool {
         order::is_shared(&self.group_kind())
+    }
+
+    /// What is done about fields of it that others own with other values.
+    pub(crate) fn on_conflict(&self) -> OnConflict {
+        conflicts::asked(&self.body).unwrap_or(self.policy)
+    }
+
+    /// From now on its component does that about fields of others.
+    pub(crate) fn set_policy(&mut self, policy: OnConflict) {
+        if self.policy != policy {
+            self.policy = policy;
+            self.content = self.fingerprint();
+        }
+    }
+
+    /// Tells its content from every other. The component's policy is a part of it, as the annotation is: what was left to
+    /// others is taken once it says so.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let content = Fingerprint::of(&self.body);
+        if self.policy.is_default() || conflicts::asked(&self.body).is_some() {
+            return content;
+        }
+        content.with(self.policy.as_str())
     }
 }
 
@@ -180,7 +205,7 @@ impl ComponentTarget {
         }
         autoscale::hand_over(&mut objects);
         for desired in &mut objects {
-            desired.content = Fingerprint::of(&desired.body);
+            desired.content = desired.fingerprint();
         }
         objects.sort_by_cached_key(|desired| order::sort_key(&desired.object));
         Ok(Desired {
@@ -334,6 +359,7 @@ fn place(
         pending,
         content: Fingerprint::of(&Value::Null),
         body: Value::Object(body),
+        policy: OnConflict::default(),
         autoscaled: false,
         judged,
     }

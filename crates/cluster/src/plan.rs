@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use evenkeel_core::{
-    ComponentName, ConsentNeeded, GroupKind, LossLimit, ObjectRef, Plan, PlanAction, PlannedChange,
+    ComponentName, ConsentNeeded, GroupKind, LossLimit, ObjectRef, OnConflict, Plan, PlanAction,
+    PlannedChange,
 };
 use futures::stream::TryStreamExt as _;
 use serde_json::Value;
@@ -25,7 +26,6 @@ use crate::applyset::record::{Record, RecordedObject, SharedRecord};
 use crate::concurrent::in_order;
 use crate::discovery::Resource;
 use crate::error::ForeignObject;
-use crate::fingerprint::Fingerprint;
 use crate::live::LiveObject;
 use crate::manifest::autoscale;
 use crate::objects::{Propagation, Selection, namespaces};
@@ -45,6 +45,8 @@ pub struct PlanOptions {
     pub adopt: bool,
     /// Take over the parent of another fleet or cluster, and with it its objects.
     pub take_over: bool,
+    /// What is done about fields of others, where the object's annotation says nothing else.
+    pub on_conflict: OnConflict,
     /// How many objects may be deleted without consent.
     pub deletions: LossLimit,
     /// When objects count as ready that the rules of their kinds do not know.
@@ -56,6 +58,7 @@ impl Default for PlanOptions {
         Self {
             adopt: false,
             take_over: false,
+            on_conflict: OnConflict::default(),
             deletions: LossLimit::OBJECTS,
             readiness: ReadinessRules::default(),
         }
@@ -219,6 +222,7 @@ impl ComponentTarget {
         };
         let mut drafts = Vec::with_capacity(objects.len());
         for mut object in objects {
+            object.set_policy(options.on_conflict);
             object.judged |= options
                 .readiness
                 .covers(&object.group_kind(), &object.object.name);
@@ -351,7 +355,7 @@ impl ComponentTarget {
         if self.has_autoscaler(&step.desired.object).await? {
             step.desired.autoscaled = true;
             autoscale::remove_replicas(&mut step.desired.body);
-            step.desired.content = Fingerprint::of(&step.desired.body);
+            step.desired.content = step.desired.fingerprint();
             step.hand_over_replicas = step.live.as_ref().is_some_and(LiveObject::owns_replicas);
         }
         let Some(live) = step.live.clone() else {

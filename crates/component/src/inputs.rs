@@ -1,7 +1,7 @@
 //! What decides a component's objects, as digests.
 
 use evenkeel_chart::{Capabilities, Chart};
-use evenkeel_core::{ComponentName, Digest, HookPolicy, Namespace, SourceFormat};
+use evenkeel_core::{ComponentName, Digest, HookPolicy, Namespace, OnConflict, SourceFormat};
 
 use crate::render::capabilities_digest;
 use crate::values::ResolvedValues;
@@ -78,6 +78,19 @@ impl Considered {
         if seal.is_empty() {
             return self;
         }
+        Self {
+            all: Digest::of_parts([self.all.as_bytes().as_slice(), seal.as_bytes()]),
+            ..self
+        }
+    }
+
+    /// Another policy about fields of others is worth another look, too: what was left to them may be taken now.
+    #[must_use]
+    pub(crate) fn with_conflicts(self, policy: OnConflict) -> Self {
+        if policy.is_default() {
+            return self;
+        }
+        let seal = format!("conflicts: {policy}");
         Self {
             all: Digest::of_parts([self.all.as_bytes().as_slice(), seal.as_bytes()]),
             ..self

@@ -151,7 +151,8 @@ impl Reconciler {
         let considered = render::consider(shared, &content, &values, &capabilities, place).await?;
         Ok(considered
             .with_readiness(&ReadinessRules::seal_of(&spec.readiness))
-            .with_hooks(spec.hooks))
+            .with_hooks(spec.hooks)
+            .with_conflicts(spec.on_conflict))
     }
 
     /// Whether what a component renders may define kinds of its own: told from its files, without rendering them. Its

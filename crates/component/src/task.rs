@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_cluster::{Attempt, ComponentTarget, ReadinessRules};
-use evenkeel_core::{DeleteKind, HookPolicy, InjectedProxies, Namespace, SourceFormat, SourceRef};
+use evenkeel_core::{
+    DeleteKind, HookPolicy, InjectedProxies, Namespace, OnConflict, SourceFormat, SourceRef,
+};
 
 use crate::{Ledger, RenderedSiblings, Values};
 
@@ -53,6 +55,8 @@ pub enum Work {
         force_namespace: bool,
         /// Whether objects that are not ours may be taken over.
         adopt: bool,
+        /// What is done about fields of others.
+        on_conflict: OnConflict,
         /// When objects count as ready that the rules of their kinds do not know.
         readiness: ReadinessRules,
         /// How long to wait for readiness; none returns once everything is applied.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    ChartName, ChartVersion, ComponentName, Digest, HookPolicy, HumanDuration, Namespace, OciReference,
-    ReadinessRule, RepositoryUrl,
+    ChartName, ChartVersion, ComponentName, Digest, Error, HookPolicy, HumanDuration, Namespace,
+    OciReference, ReadinessRule, RepositoryUrl,
 };
 
 /// What a component is made from. A tagged union: `{directory: {path}}`, `{archive: {digest}}`,
@@ -199,6 +199,58 @@ fn default_proxy_container() -> String {
     "istio-proxy".to_owned()
 }
 
+/// What is done about a field that another field manager has set to another value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnConflict {
+    /// It becomes ours.
+    #[default]
+    Force,
+    /// It stays theirs, and the rest of the object is applied.
+    Leave,
+    /// Nothing of the object is applied, and the component fails.
+    #[serde(rename = "error")]
+    Refuse,
+}
+
+impl OnConflict {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Force, Self::Leave, Self::Refuse];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Force => "force",
+            Self::Leave => "leave",
+            Self::Refuse => "error",
+        }
+    }
+
+    /// Whether nothing else was asked for.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::fmt::Display for OnConflict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for OnConflict {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|policy| policy.as_str() == text);
+        found.ok_or_else(|| Error::State {
+            what: "conflict policy",
+            value: text.to_owned(),
+            allowed: Self::ALL.map(Self::as_str).join(", "),
+        })
+    }
+}
+
 /// One component of a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -227,6 +279,10 @@ pub struct ComponentSpec {
     /// Whether existing objects that carry no label of ours may be taken over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopt: bool,
+    /// What is done about fields of its objects that others own with other values; an object's annotation
+    /// `evenkeel.dev/on-conflict` wins.
+    #[serde(default, skip_serializing_if = "OnConflict::is_default")]
+    pub on_conflict: OnConflict,
     /// How long its objects may take to become ready; the fleet's setting when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<HumanDuration>,

@@ -30,8 +30,8 @@ mod strategy;
 
 pub use clock::{Clock, ManualClock};
 pub use component::{
-    ComponentSpec, DataRef, InjectedProxies, OnRemove, SourceFormat, SourceRef, StuckFinalizers, ValuesEntry,
-    ValuesFrom,
+    ComponentSpec, DataRef, InjectedProxies, OnConflict, OnRemove, SourceFormat, SourceRef, StuckFinalizers,
+    ValuesEntry, ValuesFrom,
 };
 pub use consent::{ChangeConsent, ChangeLoss, ConsentKind, ConsentNeeded, Doomed, LossLimit};
 pub use contract::{BrokerOperationState, BrokerStatus, ClusterFacts, OperationFacts, Reports};

@@ -232,11 +232,13 @@ mod tests {
                     {"secret": {"password": "x"}},
                     {"valuesFrom": {"secret": {"name": "web-values"}}},
                 ],
-                "dependsOn": [], "onRemove": "orphan", "timeout": "5m",
+                "dependsOn": [], "onRemove": "orphan", "onConflict": "error", "timeout": "5m",
             }],
         }))?;
         assert!(spec.validate().is_ok());
         assert!(!format!("{spec:?}").contains("password"));
+        let policies: Vec<_> = spec.components.iter().map(|spec| spec.on_conflict).collect();
+        assert_eq!(policies, [crate::OnConflict::Refuse]);
         Ok(())
     }
 

@@ -147,6 +147,7 @@ impl Planned {
                 namespace: spec.namespace.clone(),
                 force_namespace: spec.force_namespace,
                 adopt: spec.adopt,
+                on_conflict: spec.on_conflict,
                 readiness: readiness?,
                 ready_within: Some(timeout),
                 hooks: spec.hooks,

@@ -111,6 +111,7 @@ fn intent(arguments: &Arguments) -> Intent {
     } else {
         Intent::Apply {
             adopt: arguments.adopt,
+            on_conflict: arguments.on_conflict,
             wait: arguments.wait,
         }
     }

@@ -1,5 +1,6 @@
 //! `evenkeel local`, run as a user runs it: on simulated clusters, and the main ways on a real one.
 
+mod conflicts;
 mod consent;
 mod errors;
 pub(crate) mod fixture;

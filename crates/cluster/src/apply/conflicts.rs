@@ -1,28 +1,15 @@
-//! Fields that other field managers own with other values: taken, left to them, or an error, as the object says.
+//! Fields that other field managers own with other values: taken, left to them, or an error, as the object or its component
+//! says.
 
+use evenkeel_core::OnConflict;
 use serde_json::Value;
 
 use crate::applyset::labels::ON_CONFLICT;
 use crate::error::FieldConflict;
 
-/// What is done about fields of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnConflict {
-    /// They become ours.
-    Force,
-    /// They stay theirs, and the rest is applied.
-    Leave,
-    /// Nothing of the object is applied.
-    Refuse,
-}
-
-/// What the object's annotation says; what is ours is taken when it says nothing.
-pub(crate) fn policy(body: &Value) -> OnConflict {
-    match annotation(body) {
-        Some("leave") => OnConflict::Leave,
-        Some("error") => OnConflict::Refuse,
-        _ => OnConflict::Force,
-    }
+/// What the object's own annotation says; none where it leaves that to its component.
+pub(crate) fn asked(body: &Value) -> Option<OnConflict> {
+    annotation(body)?.parse().ok()
 }
 
 fn annotation(body: &Value) -> Option<&str> {
@@ -34,10 +21,13 @@ fn annotation(body: &Value) -> Option<&str> {
 
 /// What is wrong with the annotation of an object, for whoever wrote it.
 pub(crate) fn check_annotation(body: &Value) -> Result<(), String> {
-    match annotation(body) {
-        None | Some("force" | "leave" | "error") => Ok(()),
-        Some(other) => Err(format!(
-            "metadata.annotations[{ON_CONFLICT}]: expected force, leave or error, found {other:?}"
+    let Some(text) = annotation(body) else {
+        return Ok(());
+    };
+    match text.parse::<OnConflict>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!(
+            "metadata.annotations[{ON_CONFLICT}]: expected force, leave or error, found {text:?}"
         )),
     }
 }
@@ -176,9 +166,10 @@ mod tests {
     #[test]
     fn annotations_decide() {
         let with = |value: &str| json!({"metadata": {"annotations": {ON_CONFLICT: value}}});
-        assert_eq!(policy(&json!({})), OnConflict::Force);
-        assert_eq!(policy(&with("leave")), OnConflict::Leave);
-        assert_eq!(policy(&with("error")), OnConflict::Refuse);
+        assert_eq!(asked(&json!({})), None);
+        assert_eq!(asked(&with("force")), Some(OnConflict::Force));
+        assert_eq!(asked(&with("leave")), Some(OnConflict::Leave));
+        assert_eq!(asked(&with("error")), Some(OnConflict::Refuse));
         assert!(check_annotation(&with("force")).is_ok() && check_annotation(&with("Leave")).is_err());
     }
 }

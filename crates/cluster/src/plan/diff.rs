@@ -1,11 +1,11 @@
 //! What the plan comes to, field by field: the object as it is beside the one that the API server says it would be.
 
-use evenkeel_core::{FieldDiff, MASK, ObjectDiff, PlanAction, Sensitive};
+use evenkeel_core::{FieldDiff, MASK, ObjectDiff, OnConflict, PlanAction, Sensitive};
 use futures::stream::TryStreamExt as _;
 use serde_json::{Map, Value};
 
 use super::{ComponentPlan, Step};
-use crate::apply::conflicts::{self, OnConflict};
+use crate::apply::conflicts;
 use crate::concurrent::in_order;
 use crate::drift::{LIST_KEYS, join};
 use crate::{Error, ErrorClass};
@@ -108,7 +108,7 @@ impl ComponentPlan {
         let try_out =
             |body: Vec<u8>, force| cluster.dry_run_whole(&desired.resource, &desired.object, body, force);
         let body = desired.body.to_string().into_bytes();
-        match conflicts::policy(&desired.body) {
+        match desired.on_conflict() {
             OnConflict::Force => try_out(body, true).await,
             OnConflict::Refuse => try_out(body, false).await,
             OnConflict::Leave => match try_out(body, false).await {

@@ -78,6 +78,7 @@ scenarios! {
         a_foreign_object_stops_the_component, adopting_takes_it_over, adopting_takes_over_from_other_tools,
         another_fleets_parent_is_refused, a_higher_fence_is_refused, the_guard_stops_at_an_object_boundary,
         kubectl_understands_the_set, fields_of_others_are_forced_left_or_refused,
+        a_component_says_what_becomes_of_fields_of_others,
         a_helm_release_is_taken_over_without_a_restart, a_release_of_the_real_helm_is_taken_over,
     }
     prune {

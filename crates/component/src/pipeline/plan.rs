@@ -24,6 +24,7 @@ pub(crate) fn plan() -> ClosureStep<Operation> {
                 let operation = cx.state();
                 let Work::Apply {
                     adopt,
+                    on_conflict,
                     readiness,
                     values,
                     namespace,
@@ -35,6 +36,7 @@ pub(crate) fn plan() -> ClosureStep<Operation> {
                 let options = PlanOptions {
                     adopt: *adopt,
                     take_over: *adopt,
+                    on_conflict: *on_conflict,
                     deletions: operation.task.ledger.deletion_limit(),
                     readiness: readiness.clone(),
                 };

@@ -30,6 +30,7 @@ pub(crate) fn render() -> ClosureStep<Operation> {
             let Work::Apply {
                 namespace,
                 force_namespace,
+                on_conflict,
                 readiness,
                 hooks,
                 ..
@@ -47,7 +48,8 @@ pub(crate) fn render() -> ClosureStep<Operation> {
             let considered = consider(&operation.shared, &content, &values, capabilities, place)
                 .await?
                 .with_readiness(readiness.seal())
-                .with_hooks(*hooks);
+                .with_hooks(*hooks)
+                .with_conflicts(*on_conflict);
             let revision = operation
                 .task
                 .ledger

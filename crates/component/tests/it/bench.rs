@@ -312,6 +312,7 @@ impl Bench {
             namespace: self.namespace.clone(),
             force_namespace: false,
             adopt: false,
+            on_conflict: Default::default(),
             readiness: Default::default(),
             ready_within: Some(PATIENCE),
             hooks: HookPolicy::Run,

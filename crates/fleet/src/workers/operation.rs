@@ -379,6 +379,7 @@ async fn what(
             namespace: spec.namespace.clone(),
             force_namespace: spec.force_namespace,
             adopt: spec.adopt,
+            on_conflict: spec.on_conflict,
             readiness,
             ready_within: Some(timeout),
             hooks: spec.hooks,

@@ -88,6 +88,7 @@ impl<'a> Bench<'a> {
             siblings: None,
             intent: Intent::Apply {
                 adopt: false,
+                on_conflict: Default::default(),
                 wait: true,
             },
             mode: Mode::Live,

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use evenkeel_component::Agreement;
-use evenkeel_core::{ClusterName, ComponentName, Digest, HookPolicy, HumanDuration, Namespace};
+use evenkeel_core::{ClusterName, ComponentName, Digest, HookPolicy, HumanDuration, Namespace, OnConflict};
 
 use crate::output::OutputFormat;
 
@@ -84,6 +85,10 @@ pub(crate) struct Arguments {
     /// Take over existing objects that are not ours, and components that another fleet installed
     #[arg(long)]
     pub(super) adopt: bool,
+    /// What is done about fields of objects that others own with other values: take them, leave them, or stop with an error.
+    /// An object's annotation `evenkeel.dev/on-conflict` wins
+    #[arg(long, value_name = "POLICY", default_value_t, value_parser = conflict_policy())]
+    pub(super) on_conflict: OnConflict,
     /// Wait until everything is ready; `--wait=false` returns once it is applied
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub(super) wait: bool,
@@ -218,6 +223,12 @@ impl FromStr for ValueAssignment {
             expression: expression.to_owned(),
         })
     }
+}
+
+/// The names of conflict policies, shown in the help and in refusals.
+fn conflict_policy() -> impl TypedValueParser<Value = OnConflict> {
+    PossibleValuesParser::new(OnConflict::ALL.map(OnConflict::as_str))
+        .try_map(|name| name.parse::<OnConflict>())
 }
 
 /// An argument that cannot be read.

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use evenkeel_cluster::ReadinessRules;
 use evenkeel_component::{Layer, Sibling, Values};
 use evenkeel_core::{
-    ComponentName, ComponentSpec, Digest, HookPolicy, Namespace, OnRemove, ReadinessRule, Sensitive,
-    SourceRef, StuckFinalizers,
+    ComponentName, ComponentSpec, Digest, HookPolicy, Namespace, OnConflict, OnRemove, ReadinessRule,
+    Sensitive, SourceRef, StuckFinalizers,
 };
 use evenkeel_goyaml::{Numbers, from_yaml};
 use evenkeel_source::{Archives, Error};
@@ -79,6 +79,7 @@ impl Inputs {
             on_remove: OnRemove::default(),
             force_namespace: false,
             adopt: false,
+            on_conflict: OnConflict::default(),
             timeout: None,
             readiness: Vec::new(),
             hooks: self.hooks,

@@ -7,7 +7,7 @@ use evenkeel_cluster::{Attempt, Cluster, ComponentTarget, Error, ErrorClass, Own
 use evenkeel_component::{
     Agreement, End, Outcome, Reconciler, RenderedSiblings, RunOptions, SiblingSet, TargetLedger, Task, Work,
 };
-use evenkeel_core::{DeleteKind, Fence, ObjectChange};
+use evenkeel_core::{DeleteKind, Fence, ObjectChange, OnConflict};
 use evenkeel_steps::{Backoff, Mode, Observer, RetryPolicy};
 use evenkeel_telemetry::{CancellationToken, time};
 
@@ -31,8 +31,15 @@ const RETRY: RetryPolicy = RetryPolicy {
 /// What is done with every component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
-    Apply { adopt: bool, wait: bool },
-    Delete { wait: bool, strip_finalizers: bool },
+    Apply {
+        adopt: bool,
+        on_conflict: OnConflict,
+        wait: bool,
+    },
+    Delete {
+        wait: bool,
+        strip_finalizers: bool,
+    },
 }
 
 /// What all components of one run share.
@@ -165,13 +172,18 @@ impl Runner {
 
     fn work(&self, inputs: &Inputs, left: Duration) -> Work {
         match self.intent {
-            Intent::Apply { adopt, wait } => Work::Apply {
+            Intent::Apply {
+                adopt,
+                on_conflict,
+                wait,
+            } => Work::Apply {
                 source: inputs.source.clone(),
                 format: None,
                 values: inputs.values.clone(),
                 namespace: inputs.namespace.clone(),
                 force_namespace: false,
                 adopt,
+                on_conflict,
                 readiness: inputs.readiness.clone(),
                 ready_within: wait.then_some(left),
                 hooks: inputs.hooks,

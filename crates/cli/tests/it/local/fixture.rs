@@ -178,6 +178,33 @@ impl Target {
         }
     }
 
+    /// Somebody changes an object of the core group, as the field manager `manager`, by a merge patch.
+    pub(crate) fn edit(&self, kind: &str, namespace: &str, name: &str, manager: &str, patch: &Value) {
+        match self {
+            Self::Simulated(cluster) => {
+                let edited = cluster.patch(manager, "v1", kind, namespace, name, patch.clone());
+                edited.unwrap();
+            }
+            Self::Real(cluster) => {
+                let (patch, manager) = (patch.to_string(), format!("--field-manager={manager}"));
+                let arguments = [
+                    "-n",
+                    namespace,
+                    "patch",
+                    kind,
+                    name,
+                    "--type=merge",
+                    &manager,
+                    "-p",
+                    &patch,
+                ];
+                let output = cluster.kubectl().args(arguments).output().unwrap();
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{said}");
+            }
+        }
+    }
+
     pub(crate) fn simulated(&self) -> &Cluster {
         match self {
             Self::Simulated(cluster) => cluster,

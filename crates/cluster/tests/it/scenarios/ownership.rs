@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use evenkeel_cluster::{Attempt, Error, ErrorClass, Event, ON_CONFLICT, Owner, Stop, Unguarded, unobserved};
-use evenkeel_core::{ClusterName, Fence, PlanAction};
+use evenkeel_core::{ClusterName, Fence, OnConflict, PlanAction};
 use serde_json::json;
 
 use crate::component::{Component, planned};
@@ -364,6 +364,64 @@ pub(crate) async fn fields_of_others_are_forced_left_or_refused(env: &Env) {
     assert!(
         matches!(error, Error::Manifest(_)) && error.to_string().contains(ON_CONFLICT),
         "{error}"
+    );
+}
+
+/// The component's policy counts for every object that does not say something else by its annotation, and another policy is
+/// worth another apply.
+pub(crate) async fn a_component_says_what_becomes_of_fields_of_others(env: &Env) {
+    let mut component = Component::new(env);
+    let documents = |value: &str| {
+        let mut own = config_map("own", "x", value);
+        own.object["metadata"]["annotations"] = json!({ON_CONFLICT: "force"});
+        [config_map("a", "x", value), own]
+    };
+    component.run(&documents("first")).await.unwrap();
+    let (a, own) = (
+        component.path("configmaps", "a"),
+        component.path("configmaps", "own"),
+    );
+    for path in [&a, &own] {
+        env.change(path, &json!({"data": {"x": "theirs"}})).await;
+    }
+
+    component.options.on_conflict = OnConflict::Refuse;
+    let error = component.run(&documents("second")).await.unwrap_err();
+    assert_eq!(
+        error.class(),
+        ErrorClass::Invalid,
+        "trying again changes nothing: {error}"
+    );
+    let told = error.to_string();
+    for part in ["ConfigMap/a in namespace", ".data.x is owned by somebody"] {
+        assert!(told.contains(part), "{part:?}: {told}");
+    }
+    assert_eq!(env.must(&a).await["data"]["x"], "theirs");
+
+    component.options.on_conflict = OnConflict::Leave;
+    component.run(&documents("second")).await.unwrap();
+    assert_eq!(env.must(&a).await["data"]["x"], "theirs");
+    assert_eq!(env.must(&own).await["data"]["x"], "second", "its annotation wins");
+    assert!(
+        component
+            .run(&documents("second"))
+            .await
+            .unwrap()
+            .changes
+            .is_empty()
+    );
+
+    component.options.on_conflict = OnConflict::Force;
+    let pass = component.run(&documents("second")).await.unwrap();
+    assert_eq!(pass.done(), ["update ConfigMap/a"]);
+    assert_eq!(env.must(&a).await["data"]["x"], "second");
+    assert!(
+        component
+            .run(&documents("second"))
+            .await
+            .unwrap()
+            .changes
+            .is_empty()
     );
 }
 
