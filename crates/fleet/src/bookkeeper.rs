@@ -6,11 +6,13 @@
 
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::{
-    ClusterId, ClusterState, DueReason, OperationStateKind, ReconciliationId, ReconciliationState, Strategy,
+    ClusterId, ClusterState, ComponentName, DueReason, OperationStateKind, ReconciliationId,
+    ReconciliationState, Strategy,
 };
 use evenkeel_inventory::{
     self as inventory, Due, Operation, Reconciliation, Recorded, Settled, StatusChange,
@@ -85,7 +87,8 @@ async fn stand(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Er
         return Ok(());
     };
     let settings = inner.tuning.of_id(&*inner.store, id.cluster()).await?;
-    let change = match standing(run.strategy, &operations) {
+    let before = failed_before(inner, &run).await?;
+    let change = match standing(run.strategy, &operations, &before) {
         Standing::Unknown => return Ok(()),
         Standing::Is(state, reason) => StatusChange {
             reason,
@@ -104,6 +107,24 @@ async fn stand(inner: &Inner, id: &ReconciliationId) -> Result<(), inventory::Er
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// The components that failed before a run began that tries them again, and have not recovered since (K48).
+async fn failed_before(
+    inner: &Inner,
+    run: &Reconciliation,
+) -> Result<BTreeMap<ComponentName, String>, inventory::Error> {
+    let status = inner.store.cluster(run.id.cluster()).await?.status;
+    // What is told of components of a cluster that is not degraded is about a version before.
+    if status.state != ClusterState::Degraded || status.observed_version != run.version {
+        return Ok(BTreeMap::new());
+    }
+    let components = inner.store.components(run.id.cluster()).await?;
+    warn_of(&components.failed);
+    let failing = components.items.into_iter();
+    Ok(failing
+        .filter_map(|component| Some((component.component, component.not_ready?)))
+        .collect())
 }
 
 /// Makes a cluster due whose newer version was put off until the run of an older one ended.

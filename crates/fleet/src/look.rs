@@ -18,7 +18,7 @@ use evenkeel_core::{
     Strategy, Transition as _,
 };
 use evenkeel_inventory::{
-    self as inventory, CheckNote, Cluster, Configuration, Due, DueCluster, FailureCount, Finish,
+    self as inventory, CheckNote, Cluster, Configuration, Due, DueCluster, Failing, FailureCount, Finish,
     NewReconciliation, Operation, Reconciliation, Recorded, StatusChange,
 };
 use evenkeel_telemetry::CancellationToken;
@@ -206,6 +206,7 @@ impl Look<'_> {
             Err(trouble) => self.cannot(version, trouble).await,
             Ok(mut findings) => {
                 let watch = findings.watch.take();
+                let failing = std::mem::take(&mut findings.failing);
                 let asked = &self.cluster.status.asked.components;
                 let findings = findings.with(asked, &configuration);
                 match findings.into_plan(self, &configuration).await {
@@ -216,7 +217,7 @@ impl Look<'_> {
                         self.note().await
                     }
                     Ok(Ok(planned)) if self.is_held(&configuration, &planned).await? => Ok(()),
-                    Ok(Ok(planned)) => self.begin(version, planned).await,
+                    Ok(Ok(planned)) => self.begin(version, planned, failing).await,
                     Ok(Err(unready)) => {
                         if let Some((target, baseline)) = watch
                             && self.inner.instances.is_ours(&self.cluster.id)
@@ -327,11 +328,13 @@ impl Look<'_> {
         self.record(change).await
     }
 
-    /// Begins the reconciliation that was planned.
+    /// Begins the reconciliation that was planned. Of the components that are known to be `failing`, those that it tries again
+    /// keep the cluster degraded until they have recovered.
     async fn begin(
         &self,
         version: ConfigurationVersion,
         mut planned: Planned,
+        mut failing: BTreeMap<ComponentName, String>,
     ) -> Result<(), inventory::Error> {
         self.carry(&mut planned).await?;
         let count = planned.operations.len();
@@ -341,11 +344,18 @@ impl Look<'_> {
             .filter(|operation| operation.carries.is_some())
             .count();
         let strategy = planned.strategy;
-        let begun = self
-            .inner
-            .store
-            .begin_reconciliation(self.reconciliation(version, planned))
-            .await;
+        failing.retain(|failing, _| {
+            let mut operations = planned.operations.iter();
+            operations.any(|operation| operation.component == *failing)
+        });
+        let new = NewReconciliation {
+            failing: unready_reason(&failing).map(|reason| Failing {
+                reason,
+                components: failing,
+            }),
+            ..self.reconciliation(version, planned)
+        };
+        let begun = self.inner.store.begin_reconciliation(new).await;
         let begun = match begun {
             Ok(begun) => begun,
             Err(error @ inventory::Error::Plan { .. }) if self.cluster.deletion.is_some() => {
@@ -391,7 +401,14 @@ impl Look<'_> {
         planned: Planned,
         change: StatusChange,
     ) -> Result<(), inventory::Error> {
-        let new = self.reconciliation(version, planned);
+        let new = NewReconciliation {
+            // What is told in a moment is told at once, so that nobody sees anything else in between.
+            failing: (change.state == ClusterState::Degraded).then(|| Failing {
+                reason: change.reason.clone().unwrap_or_default(),
+                components: change.not_ready.clone().unwrap_or_default(),
+            }),
+            ..self.reconciliation(version, planned)
+        };
         let begun = match self.inner.store.begin_reconciliation(new).await {
             Ok(begun) => begun,
             Err(error) => return overtaken(error),
@@ -420,6 +437,7 @@ impl Look<'_> {
             deadline: pause::after(self.now(), self.settings().deadline),
             stamp: Some(self.due.stamp),
             supersede: self.running.is_some(),
+            failing: None,
             operations: planned.operations,
         }
     }

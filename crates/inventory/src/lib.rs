@@ -62,7 +62,7 @@ pub use queue::{
     Settled, StopReason, TIMELINE_ENTRIES_MAX, TIMELINE_MESSAGE_BYTES_MAX, TimelineEntry,
 };
 pub use reconciliations::{
-    Begun, Finish, NewOperation, NewReconciliation, OPERATIONS_MAX, Operation, Reconciliation,
+    Begun, Failing, Finish, NewOperation, NewReconciliation, OPERATIONS_MAX, Operation, Reconciliation,
     Reconciliations,
 };
 pub use renders::{RENDER_BYTES_MAX, RENDERS_KEPT, Renders};

@@ -1,6 +1,6 @@
 //! Reconciliations and their operations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::{
@@ -33,6 +33,16 @@ pub struct NewOperation {
     pub carries: Option<OperationId>,
 }
 
+/// Components that are known to fail when a run begins that tries them again. The cluster stays degraded until they have
+/// recovered (K48).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// Why the cluster is degraded, for people.
+    pub reason: String,
+    /// Each of them with its own reason; told as not ready until its operation succeeds.
+    pub components: BTreeMap<ComponentName, String>,
+}
+
 /// One run to begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReconciliation {
@@ -50,6 +60,8 @@ pub struct NewReconciliation {
     pub stamp: Option<DueStamp>,
     /// Whether a running one is superseded; else it makes the call fail.
     pub supersede: bool,
+    /// What failed before it and is tried again by it; none where nothing did.
+    pub failing: Option<Failing>,
     /// What is to be done. May be empty.
     pub operations: Vec<NewOperation>,
 }

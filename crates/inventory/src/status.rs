@@ -103,7 +103,7 @@ pub struct ComponentStatus {
     pub operation: Option<ComponentOperation>,
     /// Its revision; 0 before the first render.
     pub revision: ComponentRevision,
-    /// Set when a check found it not ready, with the reason.
+    /// Set when a check found it not ready, or when it failed before and is tried again, with the reason; until it is ready.
     pub not_ready: Option<String>,
 }
 

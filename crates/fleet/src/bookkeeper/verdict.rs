@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use evenkeel_core::{
-    ClusterState, ComponentName, ConfigurationVersion, DueReason, OperationState, OperationStateKind,
-    ReconciliationState, Strategy,
+    ClusterState, ComponentName, ConfigurationVersion, DueReason, OperationState, ReconciliationState,
+    Strategy, Transition as _,
 };
 use evenkeel_inventory::{Due, FailureCount, Finish, Operation, Reconciliation, StatusChange};
 use jiff::Timestamp;
@@ -68,29 +68,37 @@ pub(crate) fn deletion_failed(version: ConfigurationVersion, failures: u32, reas
     }
 }
 
-/// The first component that fails, with its reason and how many more do.
-fn failing(operations: &[Operation]) -> Option<String> {
+/// The first component that fails, with its reason and how many more do. `before` are those that failed before the run, with
+/// why: they fail until their operations have succeeded.
+fn failing(operations: &[Operation], before: &BTreeMap<ComponentName, String>) -> Option<String> {
     let failing: Vec<(&ComponentName, &str)> = operations
         .iter()
-        .filter_map(|operation| match &operation.state {
-            OperationState::Failed { reason } | OperationState::Retrying { reason, .. } => {
-                Some((&operation.component, reason.as_str()))
-            }
-            _ => None,
+        .filter_map(|operation| {
+            let component = &operation.component;
+            let reason = match &operation.state {
+                OperationState::Failed { reason } | OperationState::Retrying { reason, .. } => Some(reason),
+                state if state.kind().is_final() => None,
+                _ => before.get(component),
+            };
+            Some((component, reason?.as_str()))
         })
         .collect();
     let (component, reason) = failing.first()?;
     Some(component_reason(component, reason, failing.len() - 1))
 }
 
-/// How the cluster of a reconciliation that goes on is.
-pub(super) fn standing(strategy: Strategy, operations: &[Operation]) -> Standing {
+/// How the cluster of a reconciliation that goes on is. `before` are the components that failed before it, with why.
+pub(super) fn standing(
+    strategy: Strategy,
+    operations: &[Operation],
+    before: &BTreeMap<ComponentName, String>,
+) -> Standing {
     let working = if strategy == Strategy::Delete {
         ClusterState::Deleting
     } else {
         ClusterState::Reconciling
     };
-    if let Some(reason) = failing(operations) {
+    if let Some(reason) = failing(operations, before) {
         let state = if strategy == Strategy::Delete {
             ClusterState::Deleting
         } else {
@@ -98,9 +106,8 @@ pub(super) fn standing(strategy: Strategy, operations: &[Operation]) -> Standing
         };
         return Standing::Is(state, Some(reason));
     }
-    let tried_again = |operation: &Operation| {
-        operation.attempt > 1 && operation.state.kind() == OperationStateKind::Running
-    };
+    // Also one that was given back in between, or waits for the one before it.
+    let tried_again = |operation: &Operation| operation.attempt > 1 && operation.finished_at.is_none();
     if operations.iter().any(tried_again) {
         return Standing::Unknown;
     }
@@ -127,7 +134,7 @@ pub(super) fn ended(ended: &Ended<'_>) -> Finish {
     if ended.operations.iter().all(done) {
         return succeeded(ended);
     }
-    let reason = failing(ended.operations).unwrap_or_else(|| not_done(ended.operations));
+    let reason = failing(ended.operations, &BTreeMap::new()).unwrap_or_else(|| not_done(ended.operations));
     failed(ended, reason)
 }
 
@@ -144,7 +151,7 @@ pub(super) fn overdue(ended: &Ended<'_>) -> Finish {
         names => format!(" (not done: {})", shortened(names)),
     };
     let late = format!("not done within {limit}{open}");
-    let reason = match failing(ended.operations) {
+    let reason = match failing(ended.operations, &BTreeMap::new()) {
         Some(reason) => format!("{reason}; {late}"),
         None => late,
     };

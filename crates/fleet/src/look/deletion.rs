@@ -1,6 +1,6 @@
 //! A look at a cluster that is to go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_core::{ClusterState, ComponentGraph, ComponentName, ConfigurationVersion, DueReason, Strategy};
 use evenkeel_inventory::{self as inventory, Configuration, Due, FailureCount, StatusChange};
@@ -35,7 +35,7 @@ impl Look<'_> {
             Err(Trouble::Inventory(error)) => Err(error),
             Err(trouble) => self.cannot_delete(version, &trouble).await,
             Ok(planned) if planned.operations.is_empty() => self.is_gone(version).await,
-            Ok(planned) => self.begin(version, planned).await,
+            Ok(planned) => self.begin(version, planned, BTreeMap::new()).await,
         }
     }
 

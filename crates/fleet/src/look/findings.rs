@@ -6,8 +6,10 @@ use evenkeel_cluster::{
     Baseline, ClusterCheck, Difference, ErrorClass, Expected, ObjectState, ReadinessRules, Verdict,
 };
 use evenkeel_component::Considered;
-use evenkeel_core::{ComponentName, ComponentSpec, ConfigurationVersion, Strategy};
-use evenkeel_inventory::{self as inventory, Configuration};
+use evenkeel_core::{
+    ClusterState, ComponentName, ComponentSpec, ConfigurationVersion, OperationState, Strategy,
+};
+use evenkeel_inventory::{self as inventory, ComponentStatus, Configuration};
 use futures::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
 
@@ -28,6 +30,8 @@ pub(super) struct Findings {
     pub(super) removals: Vec<Removal>,
     pub(super) unready: BTreeMap<ComponentName, String>,
     pub(super) known_unready: bool,
+    /// What failed at this very version and has not recovered.
+    pub(super) failing: BTreeMap<ComponentName, String>,
     /// Whether anything of ours is at the cluster.
     pub(super) present: bool,
     /// Where live watches may begin, when it is as it should be.
@@ -70,6 +74,7 @@ impl Findings {
             removals,
             unready,
             known_unready,
+            failing: _,
             present,
             watch: _,
         } = self;
@@ -174,6 +179,7 @@ impl Look<'_> {
             removals: Vec::new(),
             unready: BTreeMap::new(),
             known_unready: known.items.iter().any(|component| component.not_ready.is_some()),
+            failing: self.failing(configuration.version, &known.items),
             present: check.unexpected.iter().any(|name| !name.is_definitions()),
             watch: check.baseline.take().map(|baseline| (target.clone(), baseline)),
         };
@@ -233,6 +239,31 @@ impl Look<'_> {
             .collect();
         findings.removals = self.removals(configuration.version, unlisted).await?;
         Ok(findings)
+    }
+
+    /// The components of a degraded cluster that failed at `version`, or were found not ready, and have not recovered.
+    fn failing(
+        &self,
+        version: ConfigurationVersion,
+        components: &[ComponentStatus],
+    ) -> BTreeMap<ComponentName, String> {
+        let status = &self.cluster.status;
+        if status.state != ClusterState::Degraded || status.observed_version != version {
+            return BTreeMap::new();
+        }
+        let failing = components.iter().filter_map(|component| {
+            let newest = component.operation.as_ref();
+            // A removal is about the last version that lists the component.
+            let newest =
+                newest.filter(|operation| operation.version == version || operation.kind == Strategy::Delete);
+            let failed = newest.and_then(|operation| match &operation.state {
+                OperationState::Failed { reason } | OperationState::Retrying { reason, .. } => Some(reason),
+                _ => None,
+            });
+            let reason = failed.or(component.not_ready.as_ref())?;
+            Some((component.component.clone(), reason.clone()))
+        });
+        failing.collect()
     }
 
     /// Whether the reconciliation that runs has not finished with a component.

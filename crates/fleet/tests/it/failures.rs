@@ -279,3 +279,60 @@ async fn values_that_are_not_there_yet_are_waited_for_by_their_component_alone()
     world.ready("blue").await;
     assert_eq!(world.text("blue", "web").as_deref(), Some("from the cluster"));
 }
+
+/// K48, DESIGN §7: the retries of what fails do not show: the cluster is degraded from the first failure until all that failed
+/// has recovered, whatever else succeeds or is begun meanwhile.
+#[tokio::test]
+async fn a_degraded_cluster_is_degraded_until_it_has_recovered() {
+    let mut settings = settings();
+    settings.failures_max = 1_000;
+    let world = World::with(settings).await;
+    world.map_chart("good");
+    for bad in ["bad", "worse"] {
+        world.map_chart(bad);
+        world.write(bad, "templates/broken.yaml", "a: {{ .Values.x | nope }}\n");
+    }
+    world.cluster("blue");
+    let components = ["bad", "good", "worse"].map(|name| component(name, name));
+    world.put("blue", json!(components)).await;
+    world.until("blue", "degraded", degraded).await;
+    let fix = |chart: &str| std::fs::write(world.chart_file(chart, "templates/broken.yaml"), "").unwrap();
+    let tried = |runs: usize| {
+        let world = &world;
+        async move {
+            let end = tokio::time::Instant::now() + crate::world::BOUND;
+            while world.runs("blue").await < runs {
+                assert!(tokio::time::Instant::now() < end, "it is tried again");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    tried(4).await;
+    // One of the two recovers in a run in which the other one does not, and somebody deletes what had succeeded.
+    fix("bad");
+    let map = world.text("blue", "good");
+    world
+        .cluster("blue")
+        .delete("v1", "ConfigMap", "apps", "good")
+        .unwrap();
+    let one_left = |status: &ClusterStatus| {
+        let told = status.reason.as_deref().unwrap_or_default();
+        state(status, "bad") == Some(OperationStateKind::Succeeded) && told.starts_with("component worse: ")
+    };
+    world.until("blue", "one of them recovered", one_left).await;
+    tried(world.runs("blue").await + 3).await;
+    fix("worse");
+    world.ready("blue").await;
+    assert_eq!(world.text("blue", "good"), map);
+
+    let history = world
+        .fleet()
+        .history(&name("blue"), &Default::default())
+        .await
+        .unwrap();
+    let mut states: Vec<ClusterState> = history.items.iter().map(|past| past.state).collect();
+    states.reverse();
+    let first = states.iter().position(|state| *state == ClusterState::Degraded);
+    let after: Vec<_> = states.into_iter().skip(first.unwrap()).collect();
+    assert_eq!(after, [ClusterState::Degraded], "until it was ready");
+}

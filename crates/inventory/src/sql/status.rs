@@ -258,7 +258,7 @@ impl SqlStore {
     }
 
     /// Writes which components are not ready, touching only those that change.
-    async fn write_not_ready(
+    pub(super) async fn write_not_ready(
         &self,
         connection: &mut Connection,
         cluster: &ClusterId,

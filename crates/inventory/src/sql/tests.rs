@@ -64,6 +64,7 @@ async fn fill(store: &SqlStore, name: &str) {
         deadline: Timestamp::MAX,
         stamp: None,
         supersede: false,
+        failing: None,
         operations: vec![operation("web"), operation("db")],
     };
     let run = store.begin_reconciliation(new).await.unwrap().id;

@@ -79,7 +79,7 @@ macro_rules! contract {
                     many_checks_are_noted_at_once,
                     a_suspended_cluster_is_not_due,
                     failures_are_counted_per_version,
-                    components_that_are_not_ready_are_named,
+                    components_that_are_not_ready_are_named, what_is_tried_again_leaves_the_cluster_degraded,
                     clusters_are_counted_by_state,
                 },
                 runs::{

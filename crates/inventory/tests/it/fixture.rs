@@ -274,6 +274,7 @@ impl<B: Backend> Fleet<B> {
             deadline: self.after(3_600),
             stamp: None,
             supersede: false,
+            failing: None,
             operations: operations
                 .iter()
                 .map(|(component, depends_on)| NewOperation {

@@ -191,11 +191,11 @@ fn a_failure_shows_while_the_others_go_on_and_goes_when_it_recovers() {
     let failing = [running.clone(), operation("db", retrying("no connection"))];
     let reason = Some("component db: no connection".to_owned());
     assert_eq!(
-        standing(Strategy::Install, &failing),
+        standing(Strategy::Install, &failing, &BTreeMap::new()),
         Standing::Is(ClusterState::Degraded, reason.clone())
     );
     assert_eq!(
-        standing(Strategy::Delete, &failing),
+        standing(Strategy::Delete, &failing, &BTreeMap::new()),
         Standing::Is(ClusterState::Deleting, reason)
     );
     let again = Operation {
@@ -203,14 +203,70 @@ fn a_failure_shows_while_the_others_go_on_and_goes_when_it_recovers() {
         ..operation("db", OperationState::Running)
     };
     assert_eq!(
-        standing(Strategy::Install, &[running.clone(), again]),
+        standing(Strategy::Install, &[running.clone(), again], &BTreeMap::new()),
         Standing::Unknown
     );
     let recovered = [running, operation("db", OperationState::Succeeded)];
     assert_eq!(
-        standing(Strategy::Install, &recovered),
+        standing(Strategy::Install, &recovered, &BTreeMap::new()),
         Standing::Is(ClusterState::Reconciling, None)
     );
+}
+
+/// K48: back to reconciling when all that failed have recovered, also what an earlier run had left failing.
+#[test]
+fn what_failed_before_the_run_fails_until_it_has_recovered() {
+    let name = |component: &str| ComponentName::new(component).expect("a name");
+    let before = [
+        (name("db"), "no connection".to_owned()),
+        (name("web"), "no such chart".to_owned()),
+    ];
+    let before = BTreeMap::from(before);
+    let degraded = |reason: &str| Standing::Is(ClusterState::Degraded, Some(reason.to_owned()));
+    let stands = |db: OperationState, web: OperationState| {
+        let operations = [
+            operation("api", OperationState::Succeeded),
+            operation("db", db),
+            operation("web", web),
+        ];
+        standing(Strategy::Repair, &operations, &before)
+    };
+    assert_eq!(
+        stands(OperationState::Running, OperationState::Pending),
+        degraded("component db: no connection; and 1 more component")
+    );
+    assert_eq!(
+        stands(OperationState::Succeeded, OperationState::Running),
+        degraded("component web: no such chart")
+    );
+    assert_eq!(
+        stands(OperationState::Running, failed_with("still no such chart")),
+        degraded("component db: no connection; and 1 more component")
+    );
+    let rest = [
+        operation("db", OperationState::Succeeded),
+        operation("web", OperationState::Succeeded),
+        operation("x", OperationState::Running),
+    ];
+    assert_eq!(
+        standing(Strategy::Repair, &rest, &before),
+        Standing::Is(ClusterState::Reconciling, None)
+    );
+}
+
+#[test]
+fn what_was_given_back_after_a_failure_is_not_taken_for_recovered() {
+    for state in [OperationState::Running, OperationState::Pending] {
+        let again = Operation {
+            attempt: 2,
+            ..operation("db", state)
+        };
+        let operations = [operation("api", OperationState::Succeeded), again];
+        assert_eq!(
+            standing(Strategy::Repair, &operations, &BTreeMap::new()),
+            Standing::Unknown
+        );
+    }
 }
 
 #[test]
@@ -224,7 +280,7 @@ fn what_waits_for_a_person_is_told_and_hides_no_failure() {
     };
     let done = || operation("api", OperationState::Succeeded);
     assert_eq!(
-        standing(Strategy::Upgrade, &[done(), waiting()]),
+        standing(Strategy::Upgrade, &[done(), waiting()], &BTreeMap::new()),
         Standing::Is(
             ClusterState::Reconciling,
             Some("component web: waits for consent, for 6 of 8 objects".to_owned())
@@ -232,7 +288,7 @@ fn what_waits_for_a_person_is_told_and_hides_no_failure() {
     );
     let failing = [waiting(), operation("db", retrying("no connection"))];
     assert_eq!(
-        standing(Strategy::Upgrade, &failing),
+        standing(Strategy::Upgrade, &failing, &BTreeMap::new()),
         Standing::Is(
             ClusterState::Degraded,
             Some("component db: no connection".to_owned())

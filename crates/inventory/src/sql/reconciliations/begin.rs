@@ -206,18 +206,23 @@ impl SqlStore {
         let operations = self
             .insert_operations(&mut transaction, &id, new, &carried, &present.tenant)
             .await?;
+        let failing = new.failing.as_ref().filter(|_| new.strategy != Strategy::Delete);
         let next = Next {
-            state: if new.strategy == Strategy::Delete {
-                ClusterState::Deleting
-            } else {
-                ClusterState::Reconciling
+            state: match failing {
+                _ if new.strategy == Strategy::Delete => ClusterState::Deleting,
+                Some(_) => ClusterState::Degraded,
+                None => ClusterState::Reconciling,
             },
             observed_version: version,
-            reason: None,
+            reason: failing.map(|failing| failing.reason.as_str()),
             due: DueWrite::Set(None),
             failures: FailureCount::Keep,
         };
         self.write_status(&mut transaction, &present, next).await?;
+        if let Some(failing) = failing {
+            self.write_not_ready(&mut transaction, cluster, &failing.components)
+                .await?;
+        }
         forget_asked(&mut transaction, &present).await?;
         transaction.commit(BEGINNING).await?;
         self.signal(Signal::OperationReady);

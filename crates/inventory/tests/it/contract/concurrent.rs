@@ -138,6 +138,7 @@ async fn planner(store: Arc<dyn Store>, clusters: Arc<Vec<ClusterId>>, seed: u64
             deadline: Timestamp::MAX,
             stamp: None,
             supersede: dice.roll(2) == 0,
+            failing: None,
             operations: COMPONENTS.iter().zip(&DEPENDS).map(operation).collect(),
         };
         match store.begin_reconciliation(new).await {

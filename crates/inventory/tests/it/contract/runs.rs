@@ -58,6 +58,7 @@ pub(crate) async fn four_schedulers_begin_fifty_runs<B: Backend>() {
                     deadline,
                     stamp: Some(due.stamp),
                     supersede: true,
+                    failing: None,
                     operations: Vec::new(),
                 };
                 match store.begin_reconciliation(new).await {

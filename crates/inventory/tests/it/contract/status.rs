@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
-use evenkeel_core::{ClusterState, ConfigurationVersion, DeleteMode, DueReason, ReconciliationState};
-use evenkeel_inventory::{CheckNote, Due, Error, FailureCount, PageRequest, Recorded, StatusChange};
+use evenkeel_core::{
+    ClusterState, ComponentName, ConfigurationVersion, DeleteMode, DueReason, ReconciliationState,
+};
+use evenkeel_inventory::{CheckNote, Due, Error, Failing, FailureCount, PageRequest, Recorded, StatusChange};
 use jiff::SignedDuration;
 
 use crate::fixture::*;
@@ -436,4 +438,50 @@ pub(crate) async fn clusters_are_counted_by_state<B: Backend>() {
     let counts = fleet.store.cluster_counts().await.unwrap();
     let expected = BTreeMap::from([(ClusterState::Pending, 2), (ClusterState::Ready, 1)]);
     assert_eq!(counts, expected);
+}
+
+/// K48: a run that tries again what failed leaves the cluster degraded; each component recovers by itself, and a run that knows
+/// of no failure begins anew.
+pub(crate) async fn what_is_tried_again_leaves_the_cluster_degraded<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let id = fleet.cluster("c1", &["db", "web"]).await;
+    let name = |component: &str| -> ComponentName { component.parse().unwrap() };
+    let mut plan = fleet.plan(&id, &[("db", &[]), ("web", &[0])]).await;
+    plan.failing = Some(Failing {
+        reason: "component db: no connection; and 1 more component".to_owned(),
+        components: BTreeMap::from([
+            (name("db"), "no connection".to_owned()),
+            (name("web"), "no such chart".to_owned()),
+        ]),
+    });
+    let unready = || async {
+        let components = fleet.store.components(&id).await.unwrap().items;
+        let unready = components
+            .into_iter()
+            .filter_map(|item| Some((item.component.to_string(), item.not_ready?)));
+        unready.collect::<Vec<_>>()
+    };
+    let first = fleet.store.begin_reconciliation(plan).await.unwrap();
+    let status = fleet.store.cluster(&id).await.unwrap().status;
+    assert_eq!(status.state, ClusterState::Degraded);
+    assert_eq!(
+        status.reason.as_deref(),
+        Some("component db: no connection; and 1 more component")
+    );
+    let told = |component: &str, reason: &str| (component.to_owned(), reason.to_owned());
+    assert_eq!(
+        unready().await,
+        [told("db", "no connection"), told("web", "no such chart")]
+    );
+
+    let claimed = fleet.claim_one().await;
+    fleet.succeed(&claimed).await;
+    assert_eq!(unready().await, [told("web", "no such chart")]);
+
+    let mut plan = fleet.plan(&id, &[("db", &[]), ("web", &[0])]).await;
+    plan.supersede = true;
+    let second = fleet.store.begin_reconciliation(plan).await.unwrap();
+    assert_eq!(second.superseded, Some(first.id));
+    let status = fleet.store.cluster(&id).await.unwrap().status;
+    assert_eq!((status.state, status.reason), (ClusterState::Reconciling, None));
 }

@@ -89,6 +89,7 @@ async fn begin(store: &SqlStore, number: usize) {
         deadline: "2026-03-01T09:00:00Z".parse().unwrap(),
         stamp: None,
         supersede: false,
+        failing: None,
         operations: (0..COMPONENTS.len()).map(operation).collect(),
     };
     at_last(|| async {

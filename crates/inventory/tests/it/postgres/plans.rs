@@ -196,6 +196,7 @@ async fn exercise(store: &dyn Store, clock: &ManualClock, round: usize, times: &
         deadline: "2026-03-02T00:00:00Z".parse().unwrap(),
         stamp: None,
         supersede: true,
+        failing: None,
         operations: vec![operation("web", &[]), operation("other", &[0])],
     };
     store.begin_reconciliation(new.clone()).await.unwrap();

@@ -56,6 +56,7 @@ async fn child() {
             deadline: RealClock.now() + jiff::SignedDuration::from_secs(3_600),
             stamp: None,
             supersede: false,
+            failing: None,
             operations: vec![operation("a", &[]), operation("b", &[0])],
         };
         store.begin_reconciliation(new).await.unwrap();

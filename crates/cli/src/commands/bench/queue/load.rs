@@ -100,6 +100,7 @@ async fn plan(store: &dyn Store, prefix: &str, clusters: usize) -> anyhow::Resul
             deadline: Timestamp::MAX,
             stamp: None,
             supersede: false,
+            failing: None,
             operations: operations.collect::<anyhow::Result<_>>()?,
         };
         store.begin_reconciliation(new).await?;
