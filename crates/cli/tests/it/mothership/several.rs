@@ -235,7 +235,7 @@ impl Several {
                 .ok_or_else(|| "nobody works".to_owned())
         });
         let log = logged(&self.processes.remove(busy).kill());
-        let killed = Timestamp::now();
+        let killed = evenkeel_telemetry::time::now();
         let unfinished = under_way(&log);
         self.former.extend(log);
         (killed, unfinished)
