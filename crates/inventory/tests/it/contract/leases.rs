@@ -218,7 +218,8 @@ pub(crate) async fn a_crash_loses_nothing<B: Backend>() {
 /// in; a machine's own clock may be an hour off.
 pub(crate) async fn leases_are_in_the_time_that_the_store_tells<B: Backend>() {
     for hours in [-1, 0, 1] {
-        let fleet = Fleet::<B>::as_shipped(evenkeel_telemetry::time::now() + SignedDuration::from_hours(hours)).await;
+        let fleet =
+            Fleet::<B>::as_shipped(evenkeel_telemetry::time::now() + SignedDuration::from_hours(hours)).await;
         let clock = fleet.store.clock();
         let id = fleet.cluster("c1", &["web"]).await;
         let mut plan = fleet.plan(&id, &[("web", &[])]).await;
