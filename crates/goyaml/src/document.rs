@@ -53,34 +53,34 @@ impl<'a> Document<'a> {
             let (kind, anchor) = match parser.next_event()? {
                 Event::StreamStart => continue,
                 Event::StreamEnd => return Ok(None),
-                Event::DocumentStart { line } => {
+                Event::DocumentStart { line, comments: () } => {
                     document.line = line;
                     continue;
                 }
-                Event::DocumentEnd => return Ok(Some(document)),
-                Event::SequenceEnd | Event::MappingEnd => {
+                Event::DocumentEnd(()) => return Ok(Some(document)),
+                Event::SequenceEnd(()) | Event::MappingEnd(()) => {
                     if let Some(node) = open.pop().and_then(|start| document.nodes.get_mut(start)) {
                         node.end = id;
                     }
                     continue;
                 }
-                Event::Alias(name) => {
+                Event::Alias(name, ()) => {
                     let target = *anchors
                         .get(name)
                         .ok_or_else(|| Error::yaml(None, format!("unknown anchor '{name}' referenced")))?;
                     (NodeKind::Alias { name, target }, None)
                 }
-                Event::Scalar(scalar) => {
+                Event::Scalar(scalar, ()) => {
                     let (value, tag, implicit) = (scalar.value, scalar.tag, scalar.implicit);
                     (NodeKind::Scalar { value, tag, implicit }, scalar.anchor)
                 }
-                Event::SequenceStart { anchor } => {
+                Event::SequenceStart(start, ()) => {
                     open.push(id);
-                    (NodeKind::Sequence, anchor)
+                    (NodeKind::Sequence, start.anchor)
                 }
-                Event::MappingStart { anchor } => {
+                Event::MappingStart(start, ()) => {
                     open.push(id);
-                    (NodeKind::Mapping, anchor)
+                    (NodeKind::Mapping, start.anchor)
                 }
             };
             if let Some(name) = anchor {

@@ -15,7 +15,7 @@ use crate::scanner::Input;
 use crate::{Error, Numbers, Value, decode, number};
 use scalar::{Analysis, Style};
 
-mod scalar;
+pub(crate) mod scalar;
 
 /// Step of indentation of both emitters.
 const INDENT: usize = 2;
@@ -65,12 +65,12 @@ fn by_way_of_json(value: &Value) -> Result<String, Error> {
     let json = json::try_to_json(value, JsonStyle::Compact)
         .map_err(|error| error.prefixed("error marshaling into JSON: "))?;
     let input = Input::new(json.as_bytes());
-    let document = Document::read(&mut Parser::new(&input)).map_err(Error::while_marshaling)?;
+    let document = Document::read(&mut Parser::new(&input)).map_err(Error::bare)?;
     let read_back = document
         .map_or(Ok(Value::Null), |document| {
             decode::decode(&document, Numbers::Exact)
         })
-        .map_err(Error::while_marshaling)?;
+        .map_err(Error::bare)?;
     let mut emitter = Emitter::new(Dialect::V2);
     emitter.survived = true;
     match emitter.document(&read_back) {

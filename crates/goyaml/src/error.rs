@@ -88,8 +88,9 @@ impl Error {
         self
     }
 
-    /// The same problem as `sigs.k8s.io/yaml.Marshal` words it, which reads its own JSON back as YAML.
-    pub(crate) fn while_marshaling(mut self) -> Self {
+    /// The same problem as go-yaml itself words it; `sigs.k8s.io/yaml.Marshal`, which reads its own JSON back as YAML,
+    /// adds nothing either.
+    pub(crate) fn bare(mut self) -> Self {
         if let Some(text) = self.0.text.strip_prefix(CONVERTING) {
             self.0.text = text.to_owned();
         }

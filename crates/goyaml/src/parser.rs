@@ -5,31 +5,38 @@
 use std::borrow::Cow;
 
 use crate::Error;
-use crate::scanner::{Input, Mark, Scanner, Token, TokenKind};
+use crate::scanner::{Comments, Input, Mark, ScalarStyle, Scanner, Skipped, Token, TokenKind};
 
 /// Tag handles that need no directive.
 const DEFAULT_TAG_DIRECTIVES: [(&str, &[u8]); 2] = [("!", b"!"), ("!!", b"tag:yaml.org,2002:")];
 
-/// One step through a document.
+/// One step through a document, with the comments that belong to it.
 #[derive(Debug)]
-pub(crate) enum Event<'a> {
+pub(crate) enum Event<'a, T = ()> {
     StreamStart,
     StreamEnd,
     /// The line (from 0) where the document begins.
     DocumentStart {
         line: usize,
+        comments: T,
     },
-    DocumentEnd,
-    Alias(&'a str),
-    Scalar(Scalar<'a>),
-    SequenceStart {
-        anchor: Option<&'a str>,
-    },
-    SequenceEnd,
-    MappingStart {
-        anchor: Option<&'a str>,
-    },
-    MappingEnd,
+    DocumentEnd(T),
+    Alias(&'a str, T),
+    Scalar(Scalar<'a>, T),
+    SequenceStart(Start<'a>, T),
+    SequenceEnd(T),
+    MappingStart(Start<'a>, T),
+    MappingEnd(T),
+}
+
+/// The beginning of a collection.
+#[derive(Debug, Default)]
+pub(crate) struct Start<'a> {
+    pub(crate) anchor: Option<&'a str>,
+    /// The resolved tag; empty without one.
+    pub(crate) tag: String,
+    /// In brackets.
+    pub(crate) flow: bool,
 }
 
 /// A scalar with what its tag and style say of its type.
@@ -41,6 +48,7 @@ pub(crate) struct Scalar<'a> {
     pub(crate) value: Cow<'a, str>,
     /// Plain and untagged (or tagged `!`): its text decides its type.
     pub(crate) implicit: bool,
+    pub(crate) style: ScalarStyle,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +86,8 @@ enum Place {
     Flow,
 }
 
-pub(crate) struct Parser<'a> {
-    scanner: Scanner<'a>,
+pub(crate) struct Parser<'a, C = Skipped> {
+    scanner: Scanner<'a, C>,
     state: State,
     states: Vec<State>,
     /// Where the open collections began.
@@ -87,9 +95,18 @@ pub(crate) struct Parser<'a> {
     tag_directives: Vec<(&'a str, Vec<u8>)>,
 }
 
-/// A problem of the grammar. Go names the line before the one it means, or the one where the collection began.
-fn error(problem: &str, at: Mark, context: Option<Mark>) -> Error {
-    let line = [Some(at), context]
+/// The next event, or why there is none.
+type Step<'a, C> = Result<Event<'a, <C as Comments>::Attached>, Error>;
+
+/// A problem of the grammar. Go names the line before the one it means, or the one where the collection began; v3
+/// prefers the latter.
+fn error<C: Comments>(problem: &str, at: Mark, context: Option<Mark>) -> Error {
+    let marks = if C::KEPT {
+        [context, Some(at)]
+    } else {
+        [Some(at), context]
+    };
+    let line = marks
         .into_iter()
         .flatten()
         .map(|mark| mark.line)
@@ -97,7 +114,7 @@ fn error(problem: &str, at: Mark, context: Option<Mark>) -> Error {
     Error::yaml(line, problem)
 }
 
-impl<'a> Parser<'a> {
+impl<'a, C: Comments> Parser<'a, C> {
     pub(crate) fn new(input: &'a Input<'_>) -> Self {
         Parser {
             scanner: Scanner::new(input),
@@ -108,7 +125,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    pub(crate) fn next_event(&mut self) -> Result<Event<'a>, Error> {
+    pub(crate) fn next_event(&mut self) -> Step<'a, C> {
         match self.state {
             State::StreamStart => self.stream_start(),
             State::ImplicitDocumentStart => self.document_start(true),
@@ -129,7 +146,7 @@ impl<'a> Parser<'a> {
             State::FlowSequenceEntryMappingEnd => {
                 self.scanner.peek()?;
                 self.state = State::FlowSequenceEntry;
-                Ok(Event::MappingEnd)
+                Ok(Event::MappingEnd(C::Attached::default()))
             }
             State::FlowMappingFirstKey => self.flow_mapping_key(true),
             State::FlowMappingKey => self.flow_mapping_key(false),
@@ -149,15 +166,29 @@ impl<'a> Parser<'a> {
         self.scanner.peek()
     }
 
-    fn empty_scalar(&mut self, then: State) -> Result<Event<'a>, Error> {
-        self.state = then;
-        Ok(Event::Scalar(Scalar {
-            implicit: true,
-            ..Scalar::default()
-        }))
+    /// Steps over the `-` of an item and shows its first token.
+    fn advance_to_item(&mut self) -> Result<&Token<'a>, Error> {
+        let head_length = self.scanner.comments.head_length();
+        self.scanner.take()?;
+        if C::KEPT && head_length > 0 {
+            let next = &self.scanner.peek()?.kind;
+            if matches!(next, TokenKind::BlockSequenceStart | TokenKind::BlockMappingStart) {
+                self.scanner.comments.split_stem(head_length);
+            }
+        }
+        self.scanner.peek()
     }
 
-    fn child(&mut self, place: Place, then: State) -> Result<Event<'a>, Error> {
+    fn empty_scalar(&mut self, then: State) -> Step<'a, C> {
+        self.state = then;
+        let scalar = Scalar {
+            implicit: true,
+            ..Scalar::default()
+        };
+        Ok(Event::Scalar(scalar, C::Attached::default()))
+    }
+
+    fn child(&mut self, place: Place, then: State) -> Step<'a, C> {
         self.states.push(then);
         self.node(place)
     }
@@ -168,27 +199,33 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn close_collection(&mut self, event: Event<'a>) -> Result<Event<'a>, Error> {
+    /// Steps over the end of a collection, and of its comments.
+    fn close_collection(&mut self) -> Result<C::Attached, Error> {
         self.pop_state();
         self.marks.pop();
+        let comments = self.scanner.comments.take();
         self.scanner.take()?;
-        Ok(event)
+        Ok(comments)
     }
 
     fn collection_error(&mut self, problem: &str, at: Mark) -> Error {
-        error(problem, at, self.marks.pop())
+        error::<C>(problem, at, self.marks.pop())
     }
 
-    fn stream_start(&mut self) -> Result<Event<'a>, Error> {
+    fn stream_start(&mut self) -> Step<'a, C> {
         let token = self.scanner.take()?;
         if token.kind != TokenKind::StreamStart {
-            return Err(error("did not find expected <stream-start>", token.start, None));
+            return Err(error::<C>(
+                "did not find expected <stream-start>",
+                token.start,
+                None,
+            ));
         }
         self.state = State::ImplicitDocumentStart;
         Ok(Event::StreamStart)
     }
 
-    fn document_start(&mut self, implicit: bool) -> Result<Event<'a>, Error> {
+    fn document_start(&mut self, implicit: bool) -> Step<'a, C> {
         if !implicit {
             while self.scanner.peek()?.kind == TokenKind::DocumentEnd {
                 self.scanner.take()?;
@@ -209,25 +246,31 @@ impl<'a> Parser<'a> {
                 self.process_directives()?;
                 self.states.push(State::DocumentEnd);
                 self.state = State::BlockNode;
-                Ok(Event::DocumentStart { line })
+                let comments = self.scanner.comments.take_document_head();
+                Ok(Event::DocumentStart { line, comments })
             }
             _ => self.explicit_document_start(line),
         }
     }
 
-    fn explicit_document_start(&mut self, line: usize) -> Result<Event<'a>, Error> {
+    fn explicit_document_start(&mut self, line: usize) -> Step<'a, C> {
         self.process_directives()?;
         let token = self.scanner.peek()?;
         if token.kind != TokenKind::DocumentStart {
-            return Err(error("did not find expected <document start>", token.start, None));
+            return Err(error::<C>(
+                "did not find expected <document start>",
+                token.start,
+                None,
+            ));
         }
         self.scanner.take()?;
         self.states.push(State::DocumentEnd);
         self.state = State::DocumentContent;
-        Ok(Event::DocumentStart { line })
+        let comments = C::Attached::default();
+        Ok(Event::DocumentStart { line, comments })
     }
 
-    fn document_content(&mut self) -> Result<Event<'a>, Error> {
+    fn document_content(&mut self) -> Step<'a, C> {
         match self.scanner.peek()?.kind {
             TokenKind::VersionDirective(..)
             | TokenKind::TagDirective(..)
@@ -241,13 +284,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn document_end(&mut self) -> Result<Event<'a>, Error> {
+    fn document_end(&mut self) -> Step<'a, C> {
         if self.scanner.peek()?.kind == TokenKind::DocumentEnd {
             self.scanner.take()?;
         }
         self.tag_directives.clear();
         self.state = State::DocumentStart;
-        Ok(Event::DocumentEnd)
+        Ok(Event::DocumentEnd(self.scanner.comments.take()))
     }
 
     fn process_directives(&mut self) -> Result<(), Error> {
@@ -258,17 +301,17 @@ impl<'a> Parser<'a> {
             match &token.kind {
                 TokenKind::VersionDirective(major, minor) => {
                     if version_seen {
-                        return Err(error("found duplicate %YAML directive", start, None));
+                        return Err(error::<C>("found duplicate %YAML directive", start, None));
                     }
                     if (*major, *minor) != (1, 1) {
-                        return Err(error("found incompatible YAML document", start, None));
+                        return Err(error::<C>("found incompatible YAML document", start, None));
                     }
                     version_seen = true;
                 }
                 TokenKind::TagDirective(handle, prefix) => {
                     let directive = (*handle, prefix.clone());
                     if self.tag_directives.iter().any(|(known, _)| *known == directive.0) {
-                        return Err(error("found duplicate %TAG directive", start, None));
+                        return Err(error::<C>("found duplicate %TAG directive", start, None));
                     }
                     self.tag_directives.push(directive);
                 }
@@ -321,16 +364,17 @@ impl<'a> Parser<'a> {
             let prefix = self.tag_directives.iter().find(|(known, _)| known == handle);
             let full = prefix.map(|(_, prefix)| [prefix.as_slice(), suffix.as_slice()].concat());
             full.filter(|tag| !tag.is_empty())
-                .ok_or_else(|| error("found undefined tag handle", *at, Some(properties.start)))?
+                .ok_or_else(|| error::<C>("found undefined tag handle", *at, Some(properties.start)))?
         };
         Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
-    fn node(&mut self, place: Place) -> Result<Event<'a>, Error> {
+    fn node(&mut self, place: Place) -> Step<'a, C> {
         if let TokenKind::Alias(name) = self.scanner.peek()?.kind {
             self.pop_state();
+            let comments = self.scanner.comments.take();
             self.scanner.take()?;
-            return Ok(Event::Alias(name));
+            return Ok(Event::Alias(name, comments));
         }
         let properties = self.properties()?;
         let tag = if properties.tag.is_some() {
@@ -341,25 +385,29 @@ impl<'a> Parser<'a> {
         let anchor = properties.anchor;
         let token = self.scanner.peek()?;
         let at = token.start;
+        let no_content = || error::<C>("did not find expected node content", at, Some(properties.start));
         let block = place != Place::Flow;
         let state = match &token.kind {
             TokenKind::BlockEntry if place == Place::BlockOrIndentless => State::IndentlessSequenceEntry,
             TokenKind::Scalar { .. } => {
                 self.pop_state();
-                let TokenKind::Scalar { value, plain } = self.scanner.take()?.kind else {
-                    return Err(error(
-                        "did not find expected node content",
-                        at,
-                        Some(properties.start),
-                    ));
+                let comments = self.scanner.comments.take();
+                let TokenKind::Scalar { value, style } = self.scanner.take()?.kind else {
+                    return Err(no_content());
                 };
-                let implicit = if tag.is_empty() { plain } else { tag == "!" };
-                return Ok(Event::Scalar(Scalar {
+                let implicit = if tag.is_empty() {
+                    style == ScalarStyle::Plain
+                } else {
+                    tag == "!"
+                };
+                let scalar = Scalar {
                     anchor,
                     tag,
                     value,
                     implicit,
-                }));
+                    style,
+                };
+                return Ok(Event::Scalar(scalar, comments));
             }
             TokenKind::FlowSequenceStart => State::FlowSequenceFirstEntry,
             TokenKind::FlowMappingStart => State::FlowMappingFirstKey,
@@ -368,39 +416,47 @@ impl<'a> Parser<'a> {
             _ if anchor.is_some() || !tag.is_empty() => {
                 self.pop_state();
                 let implicit = tag.is_empty();
-                return Ok(Event::Scalar(Scalar {
+                let scalar = Scalar {
                     anchor,
                     tag,
-                    value: Cow::Borrowed(""),
                     implicit,
-                }));
+                    ..Scalar::default()
+                };
+                return Ok(Event::Scalar(scalar, C::Attached::default()));
             }
-            _ => {
-                return Err(error(
-                    "did not find expected node content",
-                    at,
-                    Some(properties.start),
-                ));
-            }
+            _ => return Err(no_content()),
         };
         self.state = state;
+        let flow = matches!(state, State::FlowMappingFirstKey | State::FlowSequenceFirstEntry);
+        let start = Start { anchor, tag, flow };
+        let comments = match state {
+            State::IndentlessSequenceEntry => C::Attached::default(),
+            _ if flow => self.scanner.comments.take(),
+            _ => self.scanner.comments.take_stem(),
+        };
         Ok(match state {
-            State::FlowMappingFirstKey | State::BlockMappingFirstKey => Event::MappingStart { anchor },
-            _ => Event::SequenceStart { anchor },
+            State::FlowMappingFirstKey | State::BlockMappingFirstKey => Event::MappingStart(start, comments),
+            _ => Event::SequenceStart(start, comments),
         })
     }
 
-    fn block_sequence_entry(&mut self, first: bool) -> Result<Event<'a>, Error> {
+    fn block_sequence_entry(&mut self, first: bool) -> Step<'a, C> {
         if first {
             self.open_collection()?;
         }
         let token = self.scanner.peek()?;
         match token.kind {
-            TokenKind::BlockEntry => match self.advance()?.kind {
+            TokenKind::BlockEntry => match self.advance_to_item()?.kind {
                 TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty_scalar(State::BlockSequenceEntry),
                 _ => self.child(Place::Block, State::BlockSequenceEntry),
             },
-            TokenKind::BlockEnd => self.close_collection(Event::SequenceEnd),
+            TokenKind::BlockEnd => {
+                // Comments before the end are for what follows.
+                self.pop_state();
+                self.marks.pop();
+                self.scanner.take()?;
+                Ok(Event::SequenceEnd(C::Attached::default()))
+            }
             _ => {
                 let at = token.start;
                 Err(self.collection_error("did not find expected '-' indicator", at))
@@ -408,12 +464,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn indentless_sequence_entry(&mut self) -> Result<Event<'a>, Error> {
+    fn indentless_sequence_entry(&mut self) -> Step<'a, C> {
         if self.scanner.peek()?.kind != TokenKind::BlockEntry {
             self.pop_state();
-            return Ok(Event::SequenceEnd);
+            return Ok(Event::SequenceEnd(C::Attached::default()));
         }
-        match self.advance()?.kind {
+        match self.advance_to_item()?.kind {
             TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
                 self.empty_scalar(State::IndentlessSequenceEntry)
             }
@@ -421,7 +477,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn block_mapping_key(&mut self, first: bool) -> Result<Event<'a>, Error> {
+    fn block_mapping_key(&mut self, first: bool) -> Step<'a, C> {
         if first {
             self.open_collection()?;
         }
@@ -433,7 +489,7 @@ impl<'a> Parser<'a> {
                 }
                 _ => self.child(Place::BlockOrIndentless, State::BlockMappingValue),
             },
-            TokenKind::BlockEnd => self.close_collection(Event::MappingEnd),
+            TokenKind::BlockEnd => self.close_collection().map(Event::MappingEnd),
             _ => {
                 let at = token.start;
                 Err(self.collection_error("did not find expected key", at))
@@ -441,7 +497,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn block_mapping_value(&mut self) -> Result<Event<'a>, Error> {
+    fn block_mapping_value(&mut self) -> Step<'a, C> {
         if self.scanner.peek()?.kind != TokenKind::Value {
             return self.empty_scalar(State::BlockMappingKey);
         }
@@ -453,7 +509,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn flow_sequence_entry(&mut self, first: bool) -> Result<Event<'a>, Error> {
+    fn flow_sequence_entry(&mut self, first: bool) -> Step<'a, C> {
         if first {
             self.open_collection()?;
         }
@@ -465,13 +521,17 @@ impl<'a> Parser<'a> {
                 TokenKind::Key => {
                     self.state = State::FlowSequenceEntryMappingKey;
                     self.scanner.take()?;
-                    return Ok(Event::MappingStart { anchor: None });
+                    let start = Start {
+                        flow: true,
+                        ..Start::default()
+                    };
+                    return Ok(Event::MappingStart(start, C::Attached::default()));
                 }
                 TokenKind::FlowSequenceEnd => {}
                 _ => return self.child(Place::Flow, State::FlowSequenceEntry),
             }
         }
-        self.close_collection(Event::SequenceEnd)
+        self.close_collection().map(Event::SequenceEnd)
     }
 
     fn flow_separator(&mut self, problem: &str) -> Result<(), Error> {
@@ -484,7 +544,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn flow_sequence_entry_mapping_key(&mut self) -> Result<Event<'a>, Error> {
+    fn flow_sequence_entry_mapping_key(&mut self) -> Step<'a, C> {
         match self.scanner.peek()?.kind {
             TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
                 // go-yaml steps over this token, whatever it is.
@@ -495,7 +555,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn flow_sequence_entry_mapping_value(&mut self) -> Result<Event<'a>, Error> {
+    fn flow_sequence_entry_mapping_value(&mut self) -> Step<'a, C> {
         if self.scanner.peek()?.kind == TokenKind::Value {
             let next = &self.advance()?.kind;
             if !matches!(next, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
@@ -505,7 +565,7 @@ impl<'a> Parser<'a> {
         self.empty_scalar(State::FlowSequenceEntryMappingEnd)
     }
 
-    fn flow_mapping_key(&mut self, first: bool) -> Result<Event<'a>, Error> {
+    fn flow_mapping_key(&mut self, first: bool) -> Step<'a, C> {
         if first {
             self.open_collection()?;
         }
@@ -526,10 +586,10 @@ impl<'a> Parser<'a> {
                 _ => return self.child(Place::Flow, State::FlowMappingEmptyValue),
             }
         }
-        self.close_collection(Event::MappingEnd)
+        self.close_collection().map(Event::MappingEnd)
     }
 
-    fn flow_mapping_value(&mut self, empty: bool) -> Result<Event<'a>, Error> {
+    fn flow_mapping_value(&mut self, empty: bool) -> Step<'a, C> {
         let token = self.scanner.peek()?;
         if !empty && token.kind == TokenKind::Value {
             let next = &self.advance()?.kind;

@@ -7,9 +7,11 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use crate::Error;
+pub(crate) use comments::{Comments, Kept, Skipped};
 pub(crate) use reader::Input;
 use reader::Reader;
 
+mod comments;
 mod directive;
 mod reader;
 mod scalar;
@@ -65,11 +67,26 @@ pub(crate) enum TokenKind<'a> {
     Anchor(&'a str),
     /// Handle and suffix. The suffix may hold escaped bytes of any value.
     Tag(&'a str, Vec<u8>),
-    /// A scalar; `plain` tells an unquoted one in flow style from all others.
     Scalar {
         value: Cow<'a, str>,
-        plain: bool,
+        style: ScalarStyle,
     },
+}
+
+/// How a scalar stands in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScalarStyle {
+    /// Without quotes.
+    #[default]
+    Plain,
+    /// Between `'`.
+    SingleQuoted,
+    /// Between `"`, with escapes.
+    DoubleQuoted,
+    /// A block after `|`.
+    Literal,
+    /// A block after `>`.
+    Folded,
 }
 
 /// A place where a simple key may have begun, one for each flow level.
@@ -82,8 +99,9 @@ struct SimpleKey {
     mark: Mark,
 }
 
-pub(crate) struct Scanner<'a> {
+pub(crate) struct Scanner<'a, C = Skipped> {
     reader: Reader<'a>,
+    pub(crate) comments: C,
     tokens: VecDeque<Token<'a>>,
     /// Tokens handed out so far; the number of the token at the head of the queue.
     tokens_parsed: usize,
@@ -100,10 +118,11 @@ pub(crate) struct Scanner<'a> {
     simple_keys_by_token: VecDeque<(usize, usize)>,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a, C: Comments> Scanner<'a, C> {
     pub(crate) fn new(input: &'a Input<'_>) -> Self {
         Scanner {
             reader: Reader::new(input),
+            comments: C::default(),
             tokens: VecDeque::new(),
             tokens_parsed: 0,
             token_available: false,
@@ -120,17 +139,13 @@ impl<'a> Scanner<'a> {
 
     /// The next token, which stays in the queue.
     pub(crate) fn peek(&mut self) -> Result<&Token<'a>, Error> {
-        if !self.token_available {
-            self.fetch_more_tokens()?;
-        }
+        self.settle_head()?;
         self.tokens.front().ok_or_else(end_of_tokens)
     }
 
     /// Takes the token that [`Scanner::peek`] showed.
     pub(crate) fn take(&mut self) -> Result<Token<'a>, Error> {
-        if !self.token_available {
-            self.fetch_more_tokens()?;
-        }
+        self.settle_head()?;
         let token = self.tokens.pop_front().ok_or_else(end_of_tokens)?;
         self.token_available = false;
         self.tokens_parsed += 1;
@@ -138,10 +153,32 @@ impl<'a> Scanner<'a> {
         Ok(token)
     }
 
-    /// A problem at the current place. Go counts this line from 1 but names no first line.
-    fn error(&self, problem: impl Into<String>) -> Error {
-        let line = self.reader.mark.line;
+    /// Makes sure that the token at the head of the queue stays there.
+    fn settle_head(&mut self) -> Result<(), Error> {
+        if !self.token_available {
+            self.fetch_more_tokens()?;
+        }
+        if let Some(head) = self.tokens.front() {
+            self.comments.unfold(head);
+        }
+        Ok(())
+    }
+
+    /// A problem at the current place, in something that began at `start`. Go counts the line from 1 but names no
+    /// first line; v3 names the line of the beginning, v2 that of the problem.
+    fn error(&self, start: Mark, problem: impl Into<String>) -> Error {
+        let here = self.reader.mark.line;
+        let line = if C::KEPT && start.line != 0 {
+            start.line
+        } else {
+            here
+        };
         Error::yaml((line != 0).then_some(line + 1), problem)
+    }
+
+    /// A problem of what stands right here.
+    fn error_here(&self, problem: impl Into<String>) -> Error {
+        self.error(self.reader.mark, problem)
     }
 
     fn push(&mut self, kind: TokenKind<'a>, start: Mark) {
@@ -159,13 +196,13 @@ impl<'a> Scanner<'a> {
 
     fn fetch_more_tokens(&mut self) -> Result<(), Error> {
         loop {
-            if !self.tokens.is_empty() {
+            if self.tokens.len() >= C::LOOKAHEAD {
                 // The head of the queue may still turn out to be a simple key.
                 let Some(index) = self.key_of_head() else { break };
                 if !self.simple_key_is_valid(index)? {
                     break;
                 }
-            } else if self.stream_end_produced {
+            } else if self.tokens.is_empty() && self.stream_end_produced {
                 return Err(end_of_tokens());
             }
             self.fetch_next_token()?;
@@ -203,8 +240,9 @@ impl<'a> Scanner<'a> {
             self.fetch_stream_start();
             return Ok(());
         }
+        let scan_mark = self.reader.mark;
         self.scan_to_next_token()?;
-        self.unroll_indent(column(self.reader.mark));
+        self.unroll_indent(column(self.reader.mark), scan_mark);
         // The longest indicators are `--- ` and `... `.
         self.reader.cache(4)?;
 
@@ -221,6 +259,30 @@ impl<'a> Scanner<'a> {
                 return self.fetch_document_indicator(kind);
             }
         }
+        if !C::KEPT {
+            return self.fetch_content(first);
+        }
+        // A comment behind `:` and `,` belongs to what stands before them.
+        let comment_mark = match (first, self.tokens.back()) {
+            (b':', Some(last)) if !in_flow => last.start,
+            (b',', Some(last)) if in_flow => last.start,
+            _ => self.reader.mark,
+        };
+        self.fetch_content(first)?;
+        if self
+            .tokens
+            .back()
+            .is_none_or(|last| last.kind != TokenKind::BlockEntry)
+        {
+            C::scan_line(self, comment_mark)?;
+        }
+        Ok(())
+    }
+
+    /// The token that begins with this byte, neither a directive nor a document indicator.
+    #[inline]
+    fn fetch_content(&mut self, first: u8) -> Result<(), Error> {
+        let in_flow = self.flow_level > 0;
         match first {
             b'[' => self.fetch_flow_start(TokenKind::FlowSequenceStart),
             b'{' => self.fetch_flow_start(TokenKind::FlowMappingStart),
@@ -237,7 +299,7 @@ impl<'a> Scanner<'a> {
             b'\'' => self.fetch_flow_scalar(true),
             b'"' => self.fetch_flow_scalar(false),
             _ if self.may_start_plain(first) => self.fetch_plain_scalar(),
-            _ => Err(self.error("found character that cannot start any token")),
+            _ => Err(self.error_here("found character that cannot start any token")),
         }
     }
 
@@ -261,7 +323,8 @@ impl<'a> Scanner<'a> {
         }
         if key.mark.line < here.line || key.mark.index + MAX_SIMPLE_KEY < here.index {
             if key.required {
-                return Err(self.error("could not find expected ':'"));
+                let start = key.mark;
+                return Err(self.error(start, "could not find expected ':'"));
             }
             key.possible = false;
             return Ok(false);
@@ -299,7 +362,8 @@ impl<'a> Scanner<'a> {
             return Ok(());
         }
         if key.required {
-            return Err(self.error("could not find expected ':'"));
+            let start = key.mark;
+            return Err(self.error(start, "could not find expected ':'"));
         }
         key.possible = false;
         let number = key.token_number;
@@ -320,18 +384,24 @@ impl<'a> Scanner<'a> {
         self.indents.push(self.indent);
         self.indent = to;
         if self.indents.len() > MAX_INDENTS {
-            return Err(self.error(format!("exceeded max depth of {MAX_INDENTS}")));
+            let start = self.simple_keys.last().map_or(mark, |key| key.mark);
+            return Err(self.error(start, format!("exceeded max depth of {MAX_INDENTS}")));
         }
         self.insert(number.unwrap_or(usize::MAX), kind, mark);
         Ok(())
     }
 
-    fn unroll_indent(&mut self, to: isize) {
+    /// Closes the blocks that end before column `to`; white space and comments since `scan_mark` are read.
+    fn unroll_indent(&mut self, to: isize, scan_mark: Mark) {
         if self.flow_level > 0 {
             return;
         }
+        let mut mark = if C::KEPT { scan_mark } else { self.reader.mark };
+        if C::KEPT {
+            mark.index = mark.index.saturating_sub(1);
+        }
         while self.indent > to {
-            let mark = self.reader.mark;
+            self.comments.block_end(&mut mark, self.indent);
             self.push(TokenKind::BlockEnd, mark);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
@@ -353,7 +423,7 @@ impl<'a> Scanner<'a> {
             mark.line += 1;
         }
         let mark = *mark;
-        self.unroll_indent(-1);
+        self.unroll_indent(-1, mark);
         self.remove_simple_key()?;
         self.simple_key_allowed = false;
         self.push(TokenKind::StreamEnd, mark);
@@ -361,17 +431,17 @@ impl<'a> Scanner<'a> {
     }
 
     fn fetch_directive(&mut self) -> Result<(), Error> {
-        self.unroll_indent(-1);
+        self.unroll_indent(-1, self.reader.mark);
         self.remove_simple_key()?;
         self.simple_key_allowed = false;
         let start = self.reader.mark;
-        let kind = self.scan_directive()?;
+        let kind = self.scan_directive(start)?;
         self.push(kind, start);
         Ok(())
     }
 
     fn fetch_document_indicator(&mut self, kind: TokenKind<'a>) -> Result<(), Error> {
-        self.unroll_indent(-1);
+        self.unroll_indent(-1, self.reader.mark);
         self.remove_simple_key()?;
         self.simple_key_allowed = false;
         self.push_indicator(kind, 3);
@@ -397,7 +467,7 @@ impl<'a> Scanner<'a> {
         });
         self.flow_level += 1;
         if self.flow_level > MAX_FLOW_LEVEL {
-            return Err(self.error(format!("exceeded max depth of {MAX_FLOW_LEVEL}")));
+            return Err(self.error_here(format!("exceeded max depth of {MAX_FLOW_LEVEL}")));
         }
         self.simple_key_allowed = true;
         self.push_indicator(kind, 1);
@@ -430,7 +500,7 @@ impl<'a> Scanner<'a> {
             return Ok(());
         }
         if !self.simple_key_allowed {
-            return Err(self.error(problem));
+            return Err(self.error_here(problem));
         }
         let mark = self.reader.mark;
         self.roll_indent(column(mark), None, kind, mark)
@@ -490,7 +560,7 @@ impl<'a> Scanner<'a> {
         self.save_simple_key()?;
         self.simple_key_allowed = false;
         let start = self.reader.mark;
-        let name = self.scan_anchor()?;
+        let name = self.scan_anchor(start)?;
         self.push(
             if alias {
                 TokenKind::Alias(name)
@@ -506,7 +576,7 @@ impl<'a> Scanner<'a> {
         self.save_simple_key()?;
         self.simple_key_allowed = false;
         let start = self.reader.mark;
-        let kind = self.scan_tag()?;
+        let kind = self.scan_tag(start)?;
         self.push(kind, start);
         Ok(())
     }
@@ -515,8 +585,13 @@ impl<'a> Scanner<'a> {
         self.remove_simple_key()?;
         self.simple_key_allowed = true;
         let start = self.reader.mark;
-        let value = Cow::Owned(self.scan_block_scalar(literal)?);
-        self.push(TokenKind::Scalar { value, plain: false }, start);
+        let value = Cow::Owned(self.scan_block_scalar(start, literal)?);
+        let style = if literal {
+            ScalarStyle::Literal
+        } else {
+            ScalarStyle::Folded
+        };
+        self.push(TokenKind::Scalar { value, style }, start);
         Ok(())
     }
 
@@ -524,8 +599,13 @@ impl<'a> Scanner<'a> {
         self.save_simple_key()?;
         self.simple_key_allowed = false;
         let start = self.reader.mark;
-        let value = self.scan_flow_scalar(single)?;
-        self.push(TokenKind::Scalar { value, plain: false }, start);
+        let value = self.scan_flow_scalar(start, single)?;
+        let style = if single {
+            ScalarStyle::SingleQuoted
+        } else {
+            ScalarStyle::DoubleQuoted
+        };
+        self.push(TokenKind::Scalar { value, style }, start);
         Ok(())
     }
 
@@ -533,13 +613,15 @@ impl<'a> Scanner<'a> {
         self.save_simple_key()?;
         self.simple_key_allowed = false;
         let start = self.reader.mark;
-        let value = self.scan_plain_scalar()?;
-        self.push(TokenKind::Scalar { value, plain: true }, start);
+        let value = self.scan_plain_scalar(start)?;
+        let style = ScalarStyle::Plain;
+        self.push(TokenKind::Scalar { value, style }, start);
         Ok(())
     }
 
     /// Eats white space and comments.
     fn scan_to_next_token(&mut self) -> Result<(), Error> {
+        let scan_mark = self.reader.mark;
         loop {
             self.reader.cache(1)?;
             if self.reader.mark.column == 0 && self.reader.buffer_starts_with_bom() {
@@ -554,9 +636,7 @@ impl<'a> Scanner<'a> {
                 self.reader.skip();
                 self.reader.cache(1)?;
             }
-            if self.reader.byte(0) == b'#' {
-                self.reader.skip_to_line_end()?;
-            }
+            C::scan_block(self, scan_mark)?;
             if !self.reader.is_break(0) {
                 return Ok(());
             }

@@ -25,22 +25,56 @@ pub(super) struct Analysis {
 }
 
 /// Line breaks of YAML 1.1: CR, LF, NEL, LS, PS.
-fn is_break(c: char) -> bool {
+pub(crate) fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-pub(super) fn has_break(text: &str) -> bool {
+pub(crate) fn has_break(text: &str) -> bool {
     text.contains(is_break)
 }
 
 /// What go-yaml writes unescaped. It leaves out everything above U+FFFF.
-fn is_printable(c: char) -> bool {
+pub(crate) fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
 
 /// Characters that stand raw in Go's JSON but that a reader of YAML refuses, or folds as a line break (NEL).
 fn is_changed_by_json(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Writes what stands for a character between double quotes; tells how many characters that are.
+pub(crate) fn push_escape(out: &mut String, c: char) -> usize {
+    let letter = match c {
+        '\0' => '0',
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{b}' => 'v',
+        '\u{c}' => 'f',
+        '\r' => 'r',
+        '\u{1b}' => 'e',
+        '"' => '"',
+        '\\' => '\\',
+        '\u{85}' => 'N',
+        '\u{a0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        _ => {
+            let code = u32::from(c);
+            let escaped = match code {
+                0..=0xff => format!("\\x{code:02X}"),
+                0x100..=0xffff => format!("\\u{code:04X}"),
+                _ => format!("\\U{code:08X}"),
+            };
+            out.push_str(&escaped);
+            return escaped.len();
+        }
+    };
+    out.push('\\');
+    out.push(letter);
+    2
 }
 
 impl Analysis {
@@ -231,36 +265,7 @@ impl Emitter {
     }
 
     fn write_escape(&mut self, c: char) {
-        let letter = match c {
-            '\0' => '0',
-            '\u{7}' => 'a',
-            '\u{8}' => 'b',
-            '\t' => 't',
-            '\n' => 'n',
-            '\u{b}' => 'v',
-            '\u{c}' => 'f',
-            '\r' => 'r',
-            '\u{1b}' => 'e',
-            '"' => '"',
-            '\\' => '\\',
-            '\u{85}' => 'N',
-            '\u{a0}' => '_',
-            '\u{2028}' => 'L',
-            '\u{2029}' => 'P',
-            _ => {
-                let code = u32::from(c);
-                let escaped = match code {
-                    0..=0xff => format!("\\x{code:02X}"),
-                    0x100..=0xffff => format!("\\u{code:04X}"),
-                    _ => format!("\\U{code:08X}"),
-                };
-                self.out.push_str(&escaped);
-                self.column += escaped.len();
-                return;
-            }
-        };
-        self.put('\\');
-        self.put(letter);
+        self.column += push_escape(&mut self.out, c);
     }
 
     pub(super) fn write_literal(&mut self, text: &str) {

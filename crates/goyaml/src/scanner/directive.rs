@@ -1,12 +1,12 @@
 //! Directives, anchors, aliases and tags.
 
-use super::{Scanner, TokenKind};
+use super::{Comments, Mark, Scanner, TokenKind};
 use crate::Error;
 
 /// Most digits of a part of `%YAML 1.1`.
 const MAX_VERSION_DIGITS: usize = 2;
 
-impl<'a> Scanner<'a> {
+impl<'a, C: Comments> Scanner<'a, C> {
     fn is_alpha(&self) -> bool {
         matches!(self.reader.byte(0), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-')
     }
@@ -31,14 +31,17 @@ impl<'a> Scanner<'a> {
         Ok((from, self.reader.position()))
     }
 
-    /// Blanks, a comment, the line break.
-    pub(super) fn finish_line(&mut self) -> Result<(), Error> {
+    /// Blanks, a comment, which may belong to what began at `start`, the line break.
+    pub(super) fn finish_line(&mut self, start: Mark, of_scalar: bool) -> Result<(), Error> {
         self.skip_blanks()?;
         if self.reader.byte(0) == b'#' {
+            if C::KEPT && of_scalar {
+                C::scan_line(self, start)?;
+            }
             self.reader.skip_to_line_end()?;
         }
         if !self.reader.is_breakz(0) {
-            return Err(self.error("did not find expected comment or line break"));
+            return Err(self.error(start, "did not find expected comment or line break"));
         }
         if self.reader.is_break(0) {
             self.reader.cache(2)?;
@@ -47,72 +50,72 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    pub(super) fn scan_directive(&mut self) -> Result<TokenKind<'a>, Error> {
+    pub(super) fn scan_directive(&mut self, start: Mark) -> Result<TokenKind<'a>, Error> {
         self.reader.skip();
         let (from, to) = self.scan_word()?;
         if from == to {
-            return Err(self.error("could not find expected directive name"));
+            return Err(self.error(start, "could not find expected directive name"));
         }
         if !self.reader.is_blankz(0) {
-            return Err(self.error("found unexpected non-alphabetical character"));
+            return Err(self.error(start, "found unexpected non-alphabetical character"));
         }
         let kind = match self.reader.slice(from, to) {
-            "YAML" => self.scan_version()?,
-            "TAG" => self.scan_tag_directive()?,
-            _ => return Err(self.error("found unknown directive name")),
+            "YAML" => self.scan_version(start)?,
+            "TAG" => self.scan_tag_directive(start)?,
+            _ => return Err(self.error(start, "found unknown directive name")),
         };
-        self.finish_line()?;
+        self.finish_line(start, false)?;
         Ok(kind)
     }
 
-    fn scan_version(&mut self) -> Result<TokenKind<'a>, Error> {
+    fn scan_version(&mut self, start: Mark) -> Result<TokenKind<'a>, Error> {
         self.skip_blanks()?;
-        let major = self.scan_version_number()?;
+        let major = self.scan_version_number(start)?;
         if self.reader.byte(0) != b'.' {
-            return Err(self.error("did not find expected digit or '.' character"));
+            return Err(self.error(start, "did not find expected digit or '.' character"));
         }
         self.reader.skip();
-        let minor = self.scan_version_number()?;
+        let minor = self.scan_version_number(start)?;
         Ok(TokenKind::VersionDirective(major, minor))
     }
 
-    fn scan_version_number(&mut self) -> Result<u8, Error> {
+    fn scan_version_number(&mut self, start: Mark) -> Result<u8, Error> {
         self.reader.cache(1)?;
         let mut value = 0u8;
         let mut length = 0;
         while self.reader.byte(0).is_ascii_digit() {
             length += 1;
             if length > MAX_VERSION_DIGITS {
-                return Err(self.error("found extremely long version number"));
+                return Err(self.error(start, "found extremely long version number"));
             }
             value = value * 10 + (self.reader.byte(0) - b'0');
             self.reader.skip();
             self.reader.cache(1)?;
         }
         if length == 0 {
-            return Err(self.error("did not find expected version number"));
+            return Err(self.error(start, "did not find expected version number"));
         }
         Ok(value)
     }
 
-    fn scan_tag_directive(&mut self) -> Result<TokenKind<'a>, Error> {
+    fn scan_tag_directive(&mut self, start: Mark) -> Result<TokenKind<'a>, Error> {
         self.skip_blanks()?;
-        let handle = self.scan_tag_handle(true)?;
+        let handle = self.scan_tag_handle(start, true)?;
         self.reader.cache(1)?;
         if !self.reader.is_blank(0) {
-            return Err(self.error("did not find expected whitespace"));
+            return Err(self.error(start, "did not find expected whitespace"));
         }
         self.skip_blanks()?;
-        let prefix = self.scan_tag_uri("")?;
+        let prefix = self.scan_tag_uri(start, "")?;
         self.reader.cache(1)?;
         if !self.reader.is_blankz(0) {
-            return Err(self.error("did not find expected whitespace or line break"));
+            return Err(self.error(start, "did not find expected whitespace or line break"));
         }
         Ok(TokenKind::TagDirective(handle, prefix))
     }
 
     /// The name after `&` or `*`.
-    pub(super) fn scan_anchor(&mut self) -> Result<&'a str, Error> {
+    pub(super) fn scan_anchor(&mut self, start: Mark) -> Result<&'a str, Error> {
         self.reader.skip();
         let (from, to) = self.scan_word()?;
         let ends_well = self.reader.is_blankz(0)
@@ -121,30 +124,30 @@ impl<'a> Scanner<'a> {
                 b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`'
             );
         if from == to || !ends_well {
-            return Err(self.error("did not find expected alphabetic or numeric character"));
+            return Err(self.error(start, "did not find expected alphabetic or numeric character"));
         }
         Ok(self.reader.slice(from, to))
     }
 
-    pub(super) fn scan_tag(&mut self) -> Result<TokenKind<'a>, Error> {
+    pub(super) fn scan_tag(&mut self, start: Mark) -> Result<TokenKind<'a>, Error> {
         self.reader.cache(2)?;
         let (handle, suffix) = if self.reader.byte(1) == b'<' {
             self.reader.skip();
             self.reader.skip();
-            let suffix = self.scan_tag_uri("")?;
+            let suffix = self.scan_tag_uri(start, "")?;
             if self.reader.byte(0) != b'>' {
-                return Err(self.error("did not find the expected '>'"));
+                return Err(self.error(start, "did not find the expected '>'"));
             }
             self.reader.skip();
             ("", suffix)
         } else {
-            let handle = self.scan_tag_handle(false)?;
+            let handle = self.scan_tag_handle(start, false)?;
             if handle.len() > 1 && handle.ends_with('!') {
-                let suffix = self.scan_tag_uri("")?;
+                let suffix = self.scan_tag_uri(start, "")?;
                 (handle, suffix)
             } else {
                 // No handle after all: all of it is the suffix of the handle `!`.
-                let suffix = self.scan_tag_uri(handle)?;
+                let suffix = self.scan_tag_uri(start, handle)?;
                 if suffix.is_empty() {
                     ("", b"!".to_vec())
                 } else {
@@ -154,15 +157,15 @@ impl<'a> Scanner<'a> {
         };
         self.reader.cache(1)?;
         if !self.reader.is_blankz(0) {
-            return Err(self.error("did not find expected whitespace or line break"));
+            return Err(self.error(start, "did not find expected whitespace or line break"));
         }
         Ok(TokenKind::Tag(handle, suffix))
     }
 
-    fn scan_tag_handle(&mut self, directive: bool) -> Result<&'a str, Error> {
+    fn scan_tag_handle(&mut self, start: Mark, directive: bool) -> Result<&'a str, Error> {
         self.reader.cache(1)?;
         if self.reader.byte(0) != b'!' {
-            return Err(self.error("did not find expected '!'"));
+            return Err(self.error(start, "did not find expected '!'"));
         }
         let from = self.reader.position();
         self.reader.skip();
@@ -170,19 +173,19 @@ impl<'a> Scanner<'a> {
         if self.reader.byte(0) == b'!' {
             self.reader.skip();
         } else if directive && self.reader.position() > from + 1 {
-            return Err(self.error("did not find expected '!'"));
+            return Err(self.error(start, "did not find expected '!'"));
         }
         Ok(self.reader.slice(from, self.reader.position()))
     }
 
     /// `head` is what was read in the belief that it is a handle; its `!` is left out.
-    fn scan_tag_uri(&mut self, head: &str) -> Result<Vec<u8>, Error> {
+    fn scan_tag_uri(&mut self, start: Mark, head: &str) -> Result<Vec<u8>, Error> {
         let mut uri = head.as_bytes().get(1..).unwrap_or(&[]).to_vec();
         let mut has_tag = !head.is_empty();
         self.reader.cache(1)?;
         loop {
             match self.reader.byte(0) {
-                b'%' => self.scan_uri_escape(&mut uri)?,
+                b'%' => self.scan_uri_escape(start, &mut uri)?,
                 b';' | b'/' | b'?' | b':' | b'@' | b'&' | b'=' | b'+' | b'$' | b',' | b'.' | b'!' | b'~'
                 | b'*' | b'\'' | b'(' | b')' | b'[' | b']' => {
                     uri.push(self.reader.byte(0));
@@ -198,20 +201,20 @@ impl<'a> Scanner<'a> {
             has_tag = true;
         }
         if !has_tag {
-            return Err(self.error("did not find expected tag URI"));
+            return Err(self.error(start, "did not find expected tag URI"));
         }
         Ok(uri)
     }
 
     /// `%C3%A9`: all bytes of one UTF-8 character.
-    fn scan_uri_escape(&mut self, uri: &mut Vec<u8>) -> Result<(), Error> {
+    fn scan_uri_escape(&mut self, start: Mark, uri: &mut Vec<u8>) -> Result<(), Error> {
         let mut remaining = None;
         while remaining != Some(0) {
             self.reader.cache(3)?;
             let hex = |ahead: usize| char::from(self.reader.byte(ahead)).to_digit(16);
             let octet = match (self.reader.byte(0), hex(1), hex(2)) {
                 (b'%', Some(high), Some(low)) => u8::try_from(high << 4 | low).unwrap_or(0),
-                _ => return Err(self.error("did not find URI escaped octet")),
+                _ => return Err(self.error(start, "did not find URI escaped octet")),
             };
             remaining = Some(match remaining {
                 None => match octet {
@@ -219,10 +222,10 @@ impl<'a> Scanner<'a> {
                     0xc0..0xe0 => 1,
                     0xe0..0xf0 => 2,
                     0xf0..0xf8 => 3,
-                    _ => return Err(self.error("found an incorrect leading UTF-8 octet")),
+                    _ => return Err(self.error(start, "found an incorrect leading UTF-8 octet")),
                 },
                 Some(_) if octet & 0xc0 != 0x80 => {
-                    return Err(self.error("found an incorrect trailing UTF-8 octet"));
+                    return Err(self.error(start, "found an incorrect trailing UTF-8 octet"));
                 }
                 Some(left) => left.saturating_sub(1),
             });

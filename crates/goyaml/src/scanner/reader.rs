@@ -169,6 +169,23 @@ impl<'a> Reader<'a> {
         self.mark.line += 1;
     }
 
+    /// Line breaks since the last character that is neither a blank nor a break.
+    pub(super) fn breaks_behind(&self) -> usize {
+        let mut breaks = 0;
+        let mut rest = self.text.get(..self.position).unwrap_or("");
+        while let Some(last) = rest.chars().next_back() {
+            let width = match last {
+                ' ' | '\t' => last.len_utf8(),
+                '\n' if rest.ends_with("\r\n") => 2,
+                '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}' => last.len_utf8(),
+                _ => break,
+            };
+            breaks += usize::from(!matches!(last, ' ' | '\t'));
+            rest = rest.get(..rest.len() - width).unwrap_or("");
+        }
+        breaks
+    }
+
     /// Steps over one line break and gives what it stands for: a line feed, or the Unicode separator itself.
     pub(super) fn read_line(&mut self, out: &mut String) {
         if !self.is_break(0) {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Scanner, column};
+use super::{Comments, Mark, Scanner, column};
 use crate::Error;
 
 /// What happens to the line breaks at the end of a block scalar.
@@ -41,11 +41,11 @@ impl Breaks {
     }
 }
 
-impl<'a> Scanner<'a> {
-    pub(super) fn scan_block_scalar(&mut self, literal: bool) -> Result<String, Error> {
+impl<'a, C: Comments> Scanner<'a, C> {
+    pub(super) fn scan_block_scalar(&mut self, start: Mark, literal: bool) -> Result<String, Error> {
         self.reader.skip();
-        let (chomping, increment) = self.scan_block_header()?;
-        self.finish_line()?;
+        let (chomping, increment) = self.scan_block_header(start)?;
+        self.finish_line(start, true)?;
         let mut indent = match increment {
             Some(increment) => self.indent.max(0) + increment,
             None => 0,
@@ -53,7 +53,7 @@ impl<'a> Scanner<'a> {
         let mut out = String::new();
         let mut breaks = Breaks::default();
         let mut leading_blank = false;
-        self.scan_block_breaks(&mut indent, &mut breaks.trailing)?;
+        self.scan_block_breaks(start, &mut indent, &mut breaks.trailing)?;
         self.reader.cache(1)?;
         while column(self.reader.mark) == indent && self.reader.byte(0) != 0 {
             // Lines that begin with white space are not folded.
@@ -74,7 +74,7 @@ impl<'a> Scanner<'a> {
             out.push_str(self.reader.slice(from, self.reader.position()));
             self.reader.cache(2)?;
             self.reader.read_line(&mut breaks.leading);
-            self.scan_block_breaks(&mut indent, &mut breaks.trailing)?;
+            self.scan_block_breaks(start, &mut indent, &mut breaks.trailing)?;
         }
         if chomping != Chomping::Strip {
             out.push_str(&breaks.leading);
@@ -86,7 +86,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The chomping and indentation indicators, in either order.
-    fn scan_block_header(&mut self) -> Result<(Chomping, Option<isize>), Error> {
+    fn scan_block_header(&mut self, start: Mark) -> Result<(Chomping, Option<isize>), Error> {
         let mut chomping = Chomping::Clip;
         let mut increment = None;
         self.reader.cache(1)?;
@@ -94,8 +94,8 @@ impl<'a> Scanner<'a> {
             chomping = found;
             self.reader.skip();
             self.reader.cache(1)?;
-            increment = self.scan_indentation_indicator()?;
-        } else if let Some(found) = self.scan_indentation_indicator()? {
+            increment = self.scan_indentation_indicator(start)?;
+        } else if let Some(found) = self.scan_indentation_indicator(start)? {
             increment = Some(found);
             self.reader.cache(1)?;
             if let Some(found) = self.chomping_indicator() {
@@ -114,9 +114,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn scan_indentation_indicator(&mut self) -> Result<Option<isize>, Error> {
+    fn scan_indentation_indicator(&mut self, start: Mark) -> Result<Option<isize>, Error> {
         match self.reader.byte(0) {
-            b'0' => Err(self.error("found an indentation indicator equal to 0")),
+            b'0' => Err(self.error(start, "found an indentation indicator equal to 0")),
             digit @ b'1'..=b'9' => {
                 self.reader.skip();
                 Ok(Some(isize::from(i8::try_from(digit - b'0').unwrap_or(0))))
@@ -126,7 +126,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// Eats indentation and empty lines. An `indent` of 0 is not known yet and found here.
-    fn scan_block_breaks(&mut self, indent: &mut isize, breaks: &mut String) -> Result<(), Error> {
+    fn scan_block_breaks(
+        &mut self,
+        start: Mark,
+        indent: &mut isize,
+        breaks: &mut String,
+    ) -> Result<(), Error> {
         let mut max_indent = 0;
         loop {
             self.reader.cache(1)?;
@@ -137,7 +142,10 @@ impl<'a> Scanner<'a> {
             let here = column(self.reader.mark);
             max_indent = max_indent.max(here);
             if (*indent == 0 || here < *indent) && self.reader.byte(0) == b'\t' {
-                return Err(self.error("found a tab character where an indentation space is expected"));
+                return Err(self.error(
+                    start,
+                    "found a tab character where an indentation space is expected",
+                ));
             }
             if !self.reader.is_break(0) {
                 break;
@@ -151,7 +159,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    pub(super) fn scan_flow_scalar(&mut self, single: bool) -> Result<Cow<'a, str>, Error> {
+    pub(super) fn scan_flow_scalar(&mut self, start: Mark, single: bool) -> Result<Cow<'a, str>, Error> {
         let quote = if single { b'\'' } else { b'"' };
         self.reader.skip();
         let mut owned: Option<String> = None;
@@ -160,10 +168,10 @@ impl<'a> Scanner<'a> {
         loop {
             self.reader.cache(4)?;
             if self.reader.mark.column == 0 && self.reader.document_indicator().is_some() {
-                return Err(self.error("found unexpected document indicator"));
+                return Err(self.error(start, "found unexpected document indicator"));
             }
             if self.reader.byte(0) == 0 {
-                return Err(self.error("found unexpected end of stream"));
+                return Err(self.error(start, "found unexpected end of stream"));
             }
             let mut leading_blanks = false;
             while !self.reader.is_blankz(0) {
@@ -188,7 +196,7 @@ impl<'a> Scanner<'a> {
                         from = self.reader.position();
                         break;
                     }
-                    let character = self.scan_escape()?;
+                    let character = self.scan_escape(start)?;
                     owned.get_or_insert_default().push(character);
                     from = self.reader.position();
                 } else {
@@ -236,14 +244,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// One escape sequence of a double-quoted scalar.
-    fn scan_escape(&mut self) -> Result<char, Error> {
+    fn scan_escape(&mut self, start: Mark) -> Result<char, Error> {
         let digits = match self.reader.byte(1) {
             b'x' => 2,
             b'u' => 4,
             b'U' => 8,
             letter => {
-                let character =
-                    simple_escape(letter).ok_or_else(|| self.error("found unknown escape character"))?;
+                let character = simple_escape(letter)
+                    .ok_or_else(|| self.error(start, "found unknown escape character"))?;
                 self.reader.skip();
                 self.reader.skip();
                 return Ok(character);
@@ -256,18 +264,18 @@ impl<'a> Scanner<'a> {
         for ahead in 0..digits {
             let digit = char::from(self.reader.byte(ahead))
                 .to_digit(16)
-                .ok_or_else(|| self.error("did not find expected hexdecimal number"))?;
+                .ok_or_else(|| self.error(start, "did not find expected hexdecimal number"))?;
             value = value << 4 | digit;
         }
-        let character =
-            char::from_u32(value).ok_or_else(|| self.error("found invalid Unicode character escape code"))?;
+        let character = char::from_u32(value)
+            .ok_or_else(|| self.error(start, "found invalid Unicode character escape code"))?;
         for _ in 0..digits {
             self.reader.skip();
         }
         Ok(character)
     }
 
-    pub(super) fn scan_plain_scalar(&mut self) -> Result<Cow<'a, str>, Error> {
+    pub(super) fn scan_plain_scalar(&mut self, start: Mark) -> Result<Cow<'a, str>, Error> {
         let indent = self.indent + 1;
         let mut owned: Option<String> = None;
         let mut from = self.reader.position();
@@ -303,7 +311,7 @@ impl<'a> Scanner<'a> {
             while self.reader.is_blank(0) || self.reader.is_break(0) {
                 if self.reader.is_blank(0) {
                     if leading_blanks && column(self.reader.mark) < indent && self.reader.byte(0) == b'\t' {
-                        return Err(self.error("found a tab character that violates indentation"));
+                        return Err(self.error(start, "found a tab character that violates indentation"));
                     }
                     self.reader.skip();
                 } else {

@@ -3,5 +3,6 @@
 
 mod helm_tables;
 mod limits;
+mod nodes;
 mod properties;
 mod reading;
