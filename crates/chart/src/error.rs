@@ -133,6 +133,9 @@ pub enum Error {
         /// document was looked at.
         outputs: Vec<ChartFile>,
     },
+    /// The post-renderer failed, or what it is given or gives is not a stream of Kubernetes objects.
+    #[error("{0}")]
+    PostRender(String),
     /// `--show-only` names a file that rendered nothing.
     #[error("could not find template {0} in chart")]
     NoSuchTemplate(String),

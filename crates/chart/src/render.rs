@@ -1,5 +1,6 @@
 //! Rendering: values in, documents out.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::capabilities::Capabilities;
 use crate::chart::{Chart, ChartFile};
 use crate::dependencies::{Node, check_present, enable};
 use crate::manifest;
+use crate::post_render::{self, PostRenderer};
 use crate::release::Release;
 use crate::rendered::Rendered;
 use crate::values::coalesce::{Nulls, coalesce_plain};
@@ -76,6 +78,8 @@ pub struct RenderOptions {
     pub schemas: Option<SchemaReader>,
     /// Do not check values against `values.schema.json`.
     pub skip_schema_validation: bool,
+    /// Sees all documents before they are sorted, and may change them.
+    pub post_renderer: Option<PostRenderer>,
 }
 
 impl RenderOptions {
@@ -92,6 +96,7 @@ impl RenderOptions {
             deadline: None,
             schemas: None,
             skip_schema_validation: false,
+            post_renderer: None,
         }
     }
 
@@ -125,6 +130,7 @@ impl std::fmt::Debug for RenderOptions {
             .field("makes_keys", &self.keys.is_some())
             .field("connected", &self.lookup.is_some())
             .field("skip_schema_validation", &self.skip_schema_validation)
+            .field("post_rendered", &self.post_renderer.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -167,8 +173,9 @@ fn run(
     values: &goyaml::Value,
     release: &Release,
     capabilities: &Capabilities,
-    options: RenderOptions,
+    mut options: RenderOptions,
 ) -> Result<Rendered, Error> {
+    let post_renderer = options.post_renderer.take();
     let empty = goyaml::Map::new();
     let user = user_values(values, &empty)?;
     let metadata = chart.metadata();
@@ -199,7 +206,7 @@ fn run(
     let (env, world) = options.into_env();
     let mut executor = Executor::new(env, Rc::new(functions::map(world)));
     let files = execute(&variant, &scopes, &mut executor)?;
-    gather(&variant, files, &executor, warnings)
+    gather(&variant, files, &executor, warnings, post_renderer)
 }
 
 fn user_values<'v>(values: &'v goyaml::Value, empty: &'v goyaml::Map) -> Result<&'v goyaml::Map, Error> {
@@ -211,7 +218,7 @@ fn user_values<'v>(values: &'v goyaml::Value, empty: &'v goyaml::Map) -> Result<
 }
 
 /// A template file's name and output.
-type Output<'v> = (&'v str, Vec<u8>);
+type Output<'v> = (Cow<'v, str>, Vec<u8>);
 
 /// Runs all template files in Helm's order.
 fn execute<'v>(
@@ -228,7 +235,10 @@ fn execute<'v>(
         let text = executor
             .execute(&variant.set, &template.name, &Value::Map(scope.clone()))
             .map_err(|error| errors::execution_error(&template.name, &error))?;
-        files.push((template.name.as_str(), without_no_value(text.as_bytes())));
+        files.push((
+            Cow::Borrowed(template.name.as_str()),
+            without_no_value(text.as_bytes()),
+        ));
     }
     Ok(files)
 }
@@ -239,21 +249,26 @@ fn gather(
     mut files: Vec<Output<'_>>,
     executor: &Executor,
     mut warnings: Vec<String>,
+    post_renderer: Option<PostRenderer>,
 ) -> Result<Rendered, Error> {
     let own_notes = format!("{}/templates/NOTES.txt", variant.root.name);
     let mut notes = None;
     files.retain(|(name, text)| {
-        if *name == own_notes {
+        if *name == *own_notes {
             notes = Some(String::from_utf8_lossy(text).into_owned());
         }
         !name.ends_with("NOTES.txt")
     });
-    files.sort_by_key(|(name, _)| *name);
-    let sorted = manifest::sort(
-        files.iter().map(|(name, text)| (*name, text.as_slice())),
-        &mut warnings,
-    )
-    .map_err(|error| with_outputs(error, &files))?;
+    files.sort_by(|(a, _), (b, _)| a.cmp(b));
+    if let Some(post_renderer) = post_renderer {
+        let changed = post_render::run(by_name(&files), post_renderer)?;
+        files = changed
+            .into_iter()
+            .map(|(name, text)| (Cow::Owned(name), text))
+            .collect();
+    }
+    let sorted =
+        manifest::sort(by_name(&files), &mut warnings).map_err(|error| with_outputs(error, &files))?;
     let mut crds = Vec::new();
     collect_crds(&variant.root, &variant.root.name, &mut crds);
     let mut rendered = Rendered {
@@ -269,12 +284,16 @@ fn gather(
     Ok(rendered)
 }
 
+fn by_name<'f>(files: &'f [Output<'_>]) -> impl Iterator<Item = (&'f str, &'f [u8])> {
+    files.iter().map(|(name, text)| (name.as_ref(), text.as_slice()))
+}
+
 /// Adds what all templates printed, without what printed nothing.
 fn with_outputs(mut error: Error, files: &[Output<'_>]) -> Error {
     if let Error::Manifest { outputs, .. } = &mut error {
         let printed = files.iter().filter(|(_, text)| !text.trim_ascii().is_empty());
         outputs.extend(printed.map(|(name, text)| ChartFile {
-            path: (*name).to_owned(),
+            path: name.clone().into_owned(),
             data: text.clone(),
         }));
     }
