@@ -6,6 +6,7 @@ mod connection;
 mod flags;
 mod location;
 mod output;
+mod post_renderer;
 mod values;
 
 use std::fs;
@@ -17,12 +18,14 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::error::ErrorKind;
 use evenkeel_chart::{
-    Capabilities, Chart, Error, KubeVersion, Release, RenderOptions, Rendered, name_from_template, render,
+    Capabilities, Chart, Error, KubeVersion, PostRenderer, Release, RenderOptions, Rendered,
+    name_from_template, render,
 };
 
 use crate::{charts, process};
 use arguments::Flags;
 use connection::{Owner, Seen};
+use post_renderer::Plugin;
 
 pub(crate) use arguments::Arguments;
 
@@ -71,23 +74,22 @@ struct Job {
 }
 
 fn template(flags: Flags) -> anyhow::Result<()> {
+    let mut warnings = Vec::new();
+    let plugin = Plugin::named(&flags.post_renderer, &flags.post_renderer_args, &mut warnings);
+    warn(&warnings);
+    let plugin = plugin?;
     let debug = flags.debug.0 || std::env::var("HELM_DEBUG").is_ok_and(|word| flags::is_true(&word));
     let kube_version = match flags.kube_version.as_str() {
         "" => None,
         version => Some(KubeVersion::parse(version)?),
     };
     let connected = asks_server(&flags)?;
-    if !flags.post_renderer.is_empty() {
-        bail!(
-            "--post-renderer {}: plugins of Helm cannot be run here; send the output through the program instead",
-            flags.post_renderer
-        );
-    }
     let job = Job::read(flags, debug)?;
+    let post_renderer = move || plugin.map(Plugin::into_renderer);
     if connected {
-        return process::run_to_end(
-            |tasks| async move { Box::pin(connected_render(job, debug, tasks)).await },
-        );
+        return process::run_to_end(|tasks| async move {
+            Box::pin(connected_render(job, debug, post_renderer, tasks)).await
+        });
     }
     let mut capabilities = Capabilities::default();
     if let Some(version) = kube_version {
@@ -95,7 +97,8 @@ fn template(flags: Flags) -> anyhow::Result<()> {
     }
     let more = job.flags.api_versions.iter().flat_map(|fields| &fields.0);
     capabilities.api_versions.extend(more.cloned());
-    let options = job.options();
+    let mut options = job.options();
+    options.post_renderer = post_renderer();
     let rendered = job.render(&capabilities, options, debug)?;
     job.print(&rendered)
 }
@@ -124,7 +127,12 @@ fn asks_server(flags: &Flags) -> anyhow::Result<bool> {
 }
 
 /// Renders with what a cluster has.
-async fn connected_render(job: Job, debug: bool, tasks: evenkeel_telemetry::Tasks) -> anyhow::Result<()> {
+async fn connected_render(
+    job: Job,
+    debug: bool,
+    post_renderer: impl FnOnce() -> Option<PostRenderer> + Send + 'static,
+    tasks: evenkeel_telemetry::Tasks,
+) -> anyhow::Result<()> {
     let work = async {
         let cluster = job.flags.connection.connect().await?;
         let Seen { capabilities, lookup } = Seen::of(&cluster).await?;
@@ -133,6 +141,7 @@ async fn connected_render(job: Job, debug: bool, tasks: evenkeel_telemetry::Task
             .blocking("render a chart", move || {
                 let mut options = job.options();
                 options.lookup = Some(Arc::new(lookup));
+                options.post_renderer = post_renderer();
                 let rendered = job.render(&capabilities, options, debug);
                 (job, rendered)
             })
@@ -219,6 +228,7 @@ impl Job {
                 | Error::TemplateParse { .. }
                 | Error::TemplateExecution { .. }
                 | Error::Limit { .. }
+                | Error::PostRender(_)
                 | Error::Manifest { .. }
         );
         if !while_rendering {

@@ -112,9 +112,10 @@ pub(super) struct Flags {
     /// Put the release name between the directory and the chart's name
     #[arg(long)]
     pub(super) release_name: Switch,
-    /// A plugin to send the documents through; none can be run here
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
-    pub(super) post_renderer: String,
+    /// A plugin of Helm that may change the documents
+    // At most one; a second is refused by name, as Helm does.
+    #[arg(long, value_name = "NAME")]
+    pub(super) post_renderer: Vec<String>,
     /// An argument of that plugin
     #[arg(long, value_name = "ARGUMENT")]
     pub(super) post_renderer_args: Vec<String>,

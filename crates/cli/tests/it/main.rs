@@ -19,5 +19,6 @@ mod serving;
 mod template;
 mod template_cluster;
 mod template_flags;
+mod template_post_render;
 mod template_schema;
 mod template_wrong_files;
