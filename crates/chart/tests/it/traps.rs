@@ -422,6 +422,7 @@ fn trap_19_types_survive() {
         (".Values", "common.Values"),
         (".Template", "common.Values"),
         (".Capabilities.APIVersions", "common.VersionSet"),
+        ("sortAlpha .Capabilities.APIVersions", "[]string"),
     ] {
         prints("", &[(&format!("{{{{ typeOf ({expression}) }}}}"), expected)]);
     }

@@ -83,14 +83,14 @@ fn texts(executor: &Executor, value: &Value) -> std::result::Result<Vec<Str>, Er
     }
 }
 
+/// Whether it is a `[]string`: of a list with a type of its own Go makes a plain one first.
 fn is_strings(list: &List) -> bool {
-    matches!(list.class().elem, Type::Str)
+    matches!(list.class().elem, Type::Str) && !list.class().named
 }
 
 fn to_strings(executor: &mut Executor, args: &[Value]) -> Result {
     match any(args, 0) {
-        // Only the plain type: of a list with a type of its own Go makes a plain one.
-        Value::List(list) if is_strings(list) && !list.class().named => Ok(Value::List(list.clone())),
+        Value::List(list) if is_strings(list) => Ok(Value::List(list.clone())),
         other => Ok(strings(texts(executor, other)?)),
     }
 }
