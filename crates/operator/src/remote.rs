@@ -54,6 +54,8 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Vec<(&'a str, String)>,
     pub(crate) headers: Vec<(&'static str, &'a str)>,
     pub(crate) body: Option<Value>,
+    /// How long it may take, if longer than calls of this system usually may.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// An answer, of any status but those that say: later.
@@ -119,6 +121,9 @@ impl Remote {
             })?;
             value.set_sensitive(true);
             request = request.header(HeaderName::from_static(name), value);
+        }
+        if let Some(timeout) = call.timeout {
+            request = request.timeout(timeout);
         }
         if let Some(body) = &call.body {
             request = request.json(body);

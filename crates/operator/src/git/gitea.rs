@@ -20,6 +20,9 @@ use crate::remote::{Answer, Call, Reach, Remote};
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a commit may take: the server writes file by file, some ten milliseconds each, and more when it is busy.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// How many items are asked for at once. A server may give fewer; then the next page is asked for all the same.
 const PAGE_SIZE: usize = 50;
 
@@ -74,6 +77,7 @@ impl Gitea {
                 query: request.query,
                 headers: vec![("authorization", self.authorization.expose().as_str())],
                 body: request.body,
+                timeout: request.timeout,
             })
             .await
     }
@@ -353,6 +357,7 @@ impl GitHost for Gitea {
                 "branch": project.default_branch.as_deref().unwrap_or(FIRST_BRANCH),
                 "message": note.message, "author": identity, "committer": identity, "files": files,
             })),
+            timeout: Some(COMMIT_TIMEOUT),
             ..Request::new(&doing, Method::POST, &path)
         };
         let answer = self.call(request).await?;
@@ -450,6 +455,7 @@ struct Request<'a> {
     path: Vec<&'a str>,
     query: Vec<(&'a str, String)>,
     body: Option<Value>,
+    timeout: Option<Duration>,
 }
 
 impl<'a> Request<'a> {
@@ -460,6 +466,7 @@ impl<'a> Request<'a> {
             path: path.to_vec(),
             query: Vec::new(),
             body: None,
+            timeout: None,
         }
     }
 }

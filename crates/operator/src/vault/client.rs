@@ -128,6 +128,7 @@ impl Vault {
             query: Vec::new(),
             headers: Vec::new(),
             body: request.body.clone(),
+            timeout: None,
         };
         if request.is_list {
             call.query.push(("list", "true".to_owned()));

@@ -234,6 +234,7 @@ impl Inner {
             query: Vec::new(),
             headers: Vec::new(),
             body: None,
+            timeout: None,
         }
     }
 
