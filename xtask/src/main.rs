@@ -14,6 +14,7 @@ mod lint;
 mod process;
 mod repository;
 mod setup;
+mod simulate;
 mod test;
 
 use std::process::ExitCode;
@@ -48,6 +49,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Write the files that are made from code: the definitions of the custom resources in `deploy/crds`.
     Generate,
+    /// Run schedules of motherships, workers and faults in virtual time; a failing seed tells how to see it again.
+    Simulate(simulate::Arguments),
     /// Check formatting, lints, documentation, licences, and the rules of the house.
     Lint(lint::Arguments),
 }
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Task::FuzzOracle(arguments) => fuzz_oracle::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&repository, &arguments),
         Task::Generate => generate::run(&repository),
+        Task::Simulate(arguments) => simulate::run(&repository, &arguments),
         Task::Lint(arguments) => lint::run(&repository, &arguments),
     });
     match result {

@@ -3,8 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evenkeel_core::ManualClock;
-use evenkeel_inventory::{Clusters as _, Error, KeySource, PutCluster, Signal, SqlStore, Store as _};
+use evenkeel_core::{Clock as _, ManualClock};
+use evenkeel_inventory::{
+    Clusters as _, Error, KeySource, Location, PutCluster, Queue as _, Signal, SqlStore, Store as _,
+    TimeSource,
+};
+use evenkeel_telemetry::SystemClock;
+use jiff::SignedDuration;
 use sqlx::{Connection as _, PgConnection};
 
 use crate::fixture::*;
@@ -78,5 +83,38 @@ async fn what_one_process_does_wakes_the_others() {
         fleet.cluster(&format!("c{number}"), &["web"]).await;
         assert!(tokio::time::timeout(SOON, due.changed()).await.unwrap());
         assert!(begin.elapsed() < SOON);
+    }
+}
+
+/// A machine whose clock is an hour off must neither hold a lease for an hour too long nor find none that lasts: leases
+/// are in the time of the database, and the store tells it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_are_in_the_time_that_the_store_tells() {
+    let fleet = Fleet::<Pg>::new().await;
+    for hours in [-1, 1] {
+        let id = fleet.cluster(&format!("c{}", hours + 1), &["web"]).await;
+        let plan = fleet.plan(&id, &[("web", &[])]).await;
+        fleet.store.begin_reconciliation(plan).await.unwrap();
+        let wrong = SystemClock.now() + SignedDuration::from_hours(hours);
+        let mut options = Pg::options(&fleet.backend.url, &fleet.backend.directory);
+        if let Location::Postgres(server) = &mut options.location {
+            server.time = TimeSource::Database;
+        }
+        let store = SqlStore::open(options, Arc::new(ManualClock::new(wrong)))
+            .await
+            .unwrap();
+        let claimed = store.claim(&claim(1)).await.unwrap().operations.remove(0);
+        let left = claimed.lease.until.duration_since(store.clock().now());
+        let lease = SignedDuration::try_from(LEASE).unwrap();
+        let slow = SignedDuration::from_mins(5);
+        assert!(
+            left <= lease && left > lease - slow,
+            "{hours} h off: {left:?} are left"
+        );
+        assert!(claimed.lease.until.duration_since(wrong).abs() > SignedDuration::from_mins(50));
+        store
+            .report(report(&claimed, evenkeel_core::OperationState::Succeeded))
+            .await
+            .unwrap();
     }
 }
