@@ -276,7 +276,8 @@ mod tests {
         );
         assert_eq!(
             found.to_string(),
-            "apply x: .spec.replicas is owned by kubectl-edit"
+            "apply x: .spec.replicas is owned by kubectl-edit; leave them out of the manifest, or let `onConflict` \
+             (--on-conflict) or the annotation evenkeel.dev/on-conflict say that they are taken (force) or left (leave)"
         );
         // Looking again would not help: the policy, or who owns the field, has to change.
         assert_eq!(found.class(), ErrorClass::Invalid);
