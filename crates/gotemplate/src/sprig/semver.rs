@@ -2,13 +2,12 @@
 //! matches only where the constraint names one, parts may be missing, `v` may stand in front.
 
 mod versions;
+mod written;
 
 use std::any::Any;
 use std::cmp::Ordering;
-use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
-
+use self::written::{Term, VersionText};
 use super::args::{STR, string};
 use crate::Error;
 use crate::exec::Executor;
@@ -31,31 +30,6 @@ const MAX_VERSION: usize = 256;
 const MAX_CONSTRAINT: usize = 512;
 const MAX_GROUPS: usize = 32;
 
-const OPERATORS: &str = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
-const CONSTRAINT_VERSION: &str = r"v?([0-9|xX*]+)(\.[0-9|xX*]+)?(\.[0-9|xX*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
-/// Go's `\s`, which is ASCII only.
-const SPACE: &str = r"[\t\n\f\r ]";
-
-fn pattern(source: &str) -> Regex {
-    let source = source
-        .replace("{s}", SPACE)
-        .replace("{ops}", OPERATORS)
-        .replace("{cv}", CONSTRAINT_VERSION);
-    // The sources are constants of this file; one that does not compile would match nothing.
-    Regex::new(&source).unwrap_or_else(|_| never())
-}
-
-fn never() -> Regex {
-    #[allow(clippy::expect_used)]
-    Regex::new(r"[^\x00-\x{10ffff}]").expect("an empty class is a valid expression")
-}
-
-static CONSTRAINT: LazyLock<Regex> = LazyLock::new(|| pattern("^{s}*({ops}){s}*({cv}){s}*$"));
-static RANGE: LazyLock<Regex> = LazyLock::new(|| pattern("{s}*({cv}){s}+-{s}+({cv}){s}*"));
-static FIND: LazyLock<Regex> = LazyLock::new(|| pattern("({ops}){s}*({cv})"));
-static VALID: LazyLock<Regex> =
-    LazyLock::new(|| pattern("^({s}*({ops}){s}*({cv}){s}*)((?:{s}+|,{s}*)({ops}){s}*({cv}){s}*)*$"));
-
 /// A version; build metadata plays no part in comparisons.
 #[derive(Clone, Debug)]
 struct Version {
@@ -65,10 +39,6 @@ struct Version {
     pre: String,
     metadata: String,
     original: String,
-}
-
-fn group<'h>(captures: &Captures<'h>, index: usize) -> &'h str {
-    captures.get(index).map_or("", |found| found.as_str())
 }
 
 /// The parts of a version's text, before the numbers are read.
@@ -232,10 +202,8 @@ fn is_x(part: &str) -> bool {
 }
 
 impl Comparison {
-    fn parse(text: &str) -> Result<Self> {
-        let improper = || Error::message(format!("improper constraint: {}", quote::text(text)));
-        let captures = CONSTRAINT.captures(text).ok_or_else(improper)?;
-        let operator = match group(&captures, 1) {
+    fn of(term: &Term<'_>) -> Result<Self> {
+        let operator = match term.operator {
             "!=" => Operator::NotEqual,
             ">" => Operator::Greater,
             "<" => Operator::Less,
@@ -245,12 +213,13 @@ impl Comparison {
             "^" => Operator::Caret,
             _ => Operator::Equal,
         };
-        let (major, minor, patch, pre) = (
-            group(&captures, 3),
-            group(&captures, 4),
-            group(&captures, 5),
-            group(&captures, 6),
-        );
+        let VersionText {
+            whole,
+            major,
+            minor,
+            patch,
+            pre,
+        } = term.version;
         let (mut minor_dirty, mut patch_dirty) = (false, false);
         let version = if is_x(major) {
             format!("0.0.0{pre}")
@@ -261,7 +230,7 @@ impl Comparison {
             patch_dirty = true;
             format!("{major}{minor}.0{pre}")
         } else {
-            group(&captures, 2).to_owned()
+            whole.to_owned()
         };
         let dirty = is_x(major) || minor_dirty || patch_dirty;
         let version = Version::parse(&version).map_err(|_| Error::message("constraint parser error"))?;
@@ -371,11 +340,11 @@ impl Constraint {
             )));
         }
         // "1.2 - 1.4" stands for two comparisons.
-        let written = text;
-        let mut text = written.to_owned();
-        for captures in RANGE.captures_iter(written) {
-            let (whole, from, to) = (group(&captures, 0), group(&captures, 1), group(&captures, 11));
-            text = text.replacen(whole, &format!(">= {from}, <= {to} "), 1);
+        let given = text;
+        let mut text = given.to_owned();
+        for range in written::ranges(given) {
+            let (from, to) = (range.from, range.to);
+            text = text.replacen(range.whole, &format!(">= {from}, <= {to} "), 1);
         }
         let alternatives: Vec<&str> = text.split("||").collect();
         if alternatives.len() > MAX_GROUPS {
@@ -385,16 +354,10 @@ impl Constraint {
         }
         let mut groups = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
-            if !VALID.is_match(alternative) {
-                return Err(Error::message(format!(
-                    "improper constraint: {}",
-                    quote::text(alternative)
-                )));
-            }
-            let comparisons = FIND
-                .find_iter(alternative)
-                .map(|found| Comparison::parse(found.as_str()))
-                .collect::<Result<Vec<_>>>()?;
+            let terms = written::terms(alternative).ok_or_else(|| {
+                Error::message(format!("improper constraint: {}", quote::text(alternative)))
+            })?;
+            let comparisons = terms.iter().map(Comparison::of).collect::<Result<Vec<_>>>()?;
             let pre_releases = comparisons
                 .iter()
                 .any(|comparison| !comparison.version.pre.is_empty());
