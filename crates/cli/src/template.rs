@@ -100,7 +100,10 @@ fn template(flags: Flags) -> anyhow::Result<()> {
     let mut options = job.options();
     options.post_renderer = post_renderer();
     let rendered = job.render(&capabilities, options, debug)?;
-    job.print(&rendered)
+    job.print(&rendered)?;
+    // The process ends here; to take the chart and what it rendered to apart, piece by piece, would only delay that.
+    std::mem::forget((job, rendered));
+    Ok(())
 }
 
 /// Whether the cluster is to be asked.
