@@ -1,9 +1,10 @@
 //! The patterns of `.Files.Glob`: `*` within one path part, `**` across parts, `?`, `[abc]`, `[a-z]`, `[!a]`, `{a,b}`.
 //!
 //! Helm uses gobwas/glob with `/` as separator, and takes every file when a pattern is malformed. A pattern becomes a
-//! regular expression, so no pattern can take more than linear time.
+//! regular expression, so no pattern can take more than linear time; of the light kind, for it is built anew for each call
+//! and sees few paths.
 
-use regex::Regex;
+use regex_lite::Regex;
 
 /// A compiled pattern.
 pub(crate) struct Glob(Option<Regex>);
@@ -120,6 +121,49 @@ mod tests {
         ] {
             assert_eq!(Glob::new(pattern).matches(path), expected, "{pattern} {path}");
         }
+    }
+
+    /// The light crate must mean the same by what [`translate`] writes as the one that is used everywhere else.
+    #[test]
+    fn expressions_mean_the_same_to_the_other_crate() {
+        let pieces = [
+            "a",
+            "b",
+            "/",
+            ".",
+            "*",
+            "**",
+            "?",
+            "[ab]",
+            "[!a]",
+            "[a-z]",
+            "{a,b}",
+            "{a,{b,c}}",
+            "\\*",
+            "é",
+            "-",
+            "^",
+            "$",
+        ];
+        let paths = [
+            "a", "b", "ab", "a/b", "a/b/c", "é", "a.b", "*", "a\n", "", "^", "a-b", "abc/é.b",
+        ];
+        let mut state = 3_u64;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        let mut matched = 0;
+        for _ in 0..3_000 {
+            let pattern: String = (0..=next(5)).map(|_| pieces[next(pieces.len())]).collect();
+            let expression = regex::Regex::new(&translate(&pattern).unwrap()).unwrap();
+            for path in paths {
+                let is_match = Glob::new(&pattern).matches(path);
+                assert_eq!(is_match, expression.is_match(path), "{pattern:?} {path:?}");
+                matched += usize::from(is_match);
+            }
+        }
+        assert!(matched > 500, "{matched}");
     }
 
     #[test]
