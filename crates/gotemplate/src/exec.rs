@@ -7,11 +7,12 @@ mod walk;
 pub(crate) use walk::printable_copy;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::env::{Env, Instant, Limit, Limits, MissingKey, Taint, Taints};
 use crate::function::FuncMap;
 use crate::keys::KeyMaker;
-use crate::sprig::RegexCache;
+use crate::sprig::RenderRegexes;
 use crate::template_set::TemplateSet;
 use crate::value::{Str, Type, Value};
 use crate::{Cause, Error, Tree};
@@ -94,7 +95,7 @@ pub struct Executor {
     iterations: usize,
     steps: usize,
     taints: Taints,
-    pub(crate) regexes: RegexCache,
+    regexes: RenderRegexes,
     spare_args: Vec<Vec<Value>>,
 }
 
@@ -111,9 +112,14 @@ impl Executor {
             iterations: 0,
             steps: 0,
             taints: Taints::default(),
-            regexes: RegexCache::default(),
+            regexes: RenderRegexes::default(),
             spare_args: Vec::new(),
         }
+    }
+
+    /// The compiled expression, of this render or of all renders of its templates; or Go's reason why there is none.
+    pub(crate) fn regex(&mut self, source: &Str) -> Result<Rc<regex::bytes::Regex>, Arc<str>> {
+        self.regexes.get(source, self.current.regexes())
     }
 
     /// Executes the template of this name and returns its output.

@@ -30,7 +30,7 @@ mod urls;
 pub(crate) use certificates::private_key_from_pkcs8;
 pub(crate) use dates::TIME_TYPE;
 pub(crate) use encoding::base64_text;
-pub(crate) use regex::RegexCache;
+pub(crate) use regex::{OfRender as RenderRegexes, OfTemplates as TemplateRegexes};
 pub use semver::{VersionConstraint, compare_versions, is_version, version_satisfies};
 pub use urls::url_scheme;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::function::NameMap;
+use crate::sprig::TemplateRegexes;
 use crate::syntax::{Parsed, Tree};
 
 /// A set of named templates: what Go calls associated templates.
@@ -13,6 +14,7 @@ use crate::syntax::{Parsed, Tree};
 pub struct TemplateSet {
     root: Arc<str>,
     layer: Arc<Layer>,
+    regexes: TemplateRegexes,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +41,7 @@ impl TemplateSet {
         Self {
             root: root.into(),
             layer: Arc::default(),
+            regexes: TemplateRegexes::default(),
         }
     }
 
@@ -58,6 +61,11 @@ impl TemplateSet {
                 .trees
                 .insert(Arc::clone(tree.shared_name()), Arc::clone(tree));
         }
+    }
+
+    /// The regular expressions that the templates have used, in whatever render.
+    pub(crate) fn regexes(&self) -> &TemplateRegexes {
+        &self.regexes
     }
 
     fn own_layer(&mut self) -> &mut Layer {

@@ -1,13 +1,13 @@
 //! Regular expressions by Go's rules (RE2), matched by the regex crate.
 
+mod compiled;
 mod translate;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use regex::bytes::{Captures, Match, Regex, RegexBuilder};
+use regex::bytes::{Captures, Match, Regex};
 
 use super::args::{INT, STR, int, string, strings, text};
 use crate::Error;
@@ -15,6 +15,8 @@ use crate::exec::Executor;
 use crate::fmt::quote;
 use crate::function::Native;
 use crate::value::{LIST_STR, List, Str, Value};
+
+pub(crate) use compiled::{OfRender, OfTemplates};
 
 pub(super) static TABLE: &[Native] = &[
     Native::concrete("regexMatch", &[STR, STR], false, regex_match),
@@ -49,51 +51,17 @@ pub(super) static TABLE: &[Native] = &[
 
 type Result<T = Value> = std::result::Result<T, Error>;
 
-/// Most expressions that one render keeps compiled; charts have a handful, generated ones must not pile up.
-const MAX_CACHED: usize = 256;
-/// Memory that one compiled expression may take.
-const MAX_COMPILED: usize = 4 << 20;
-
-/// Compiled expressions of one render, or Go's reason why one does not compile.
-#[derive(Debug, Default)]
-pub(crate) struct RegexCache(HashMap<Str, std::result::Result<Rc<Regex>, String>>);
-
-impl RegexCache {
-    fn get(&mut self, source: &Str) -> std::result::Result<Rc<Regex>, String> {
-        if let Some(known) = self.0.get(source) {
-            return known.clone();
-        }
-        let compiled = compile(source).map(Rc::new);
-        if self.0.len() >= MAX_CACHED {
-            self.0.clear();
-        }
-        self.0.insert(source.clone(), compiled.clone());
-        compiled
-    }
-}
-
-fn compile(source: &Str) -> std::result::Result<Regex, String> {
-    let too_large = || {
-        let shown = source.to_text();
-        format!("error parsing regexp: expression too large: `{shown}`")
-    };
-    let pattern =
-        translate::translate(source.as_bytes()).map_err(|error| format!("error parsing regexp: {error}"))?;
-    RegexBuilder::new(&pattern)
-        .size_limit(MAX_COMPILED)
-        .build()
-        .map_err(|_| too_large())
-}
-
 /// For the `must` forms, which return the error.
 fn must(executor: &mut Executor, args: &[Value]) -> Result<Rc<Regex>> {
-    executor.regexes.get(&string(args, 0)).map_err(Error::message)
+    executor
+        .regex(&string(args, 0))
+        .map_err(|reason| Error::message(&*reason))
 }
 
 /// For the other forms, which panic in Go: the text says so.
 fn plain(executor: &mut Executor, args: &[Value]) -> Result<Rc<Regex>> {
     let source = string(args, 0);
-    executor.regexes.get(&source).map_err(|error| {
+    executor.regex(&source).map_err(|error| {
         let bytes = source.as_bytes();
         let shown = if quote::can_backquote(bytes) {
             format!("`{source}`")
@@ -166,8 +134,7 @@ impl<'s> Haystack<'s> {
 
 fn regex_match(executor: &mut Executor, args: &[Value]) -> Result {
     let matched = executor
-        .regexes
-        .get(&string(args, 0))
+        .regex(&string(args, 0))
         .is_ok_and(|regex| regex.is_match(&Haystack::of(text(args, 1)).text));
     Ok(Value::Bool(matched))
 }
