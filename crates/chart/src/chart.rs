@@ -40,8 +40,8 @@ pub(crate) struct LoadedChart {
 pub struct ChartFile {
     /// Its path inside the chart, with `/` between the parts.
     pub path: String,
-    /// Its bytes, without a byte order mark.
-    pub data: Vec<u8>,
+    /// Its bytes, without a byte order mark. Shared by all renders, which never copy them.
+    pub data: Arc<[u8]>,
 }
 
 impl std::fmt::Debug for ChartFile {
@@ -61,14 +61,15 @@ impl Chart {
     {
         let mut files: Vec<ChartFile> = files
             .into_iter()
-            .map(|(path, data)| ChartFile {
-                path: path.into(),
-                data: data.into(),
+            .map(|(path, data)| {
+                let mut data = data.into();
+                load::strip_byte_order_mark(&mut data);
+                ChartFile {
+                    path: path.into(),
+                    data: data.into(),
+                }
             })
             .collect();
-        for file in &mut files {
-            load::strip_byte_order_mark(&mut file.data);
-        }
         files.sort_by(|a, b| a.path.cmp(&b.path));
         if let Some([twice, _]) = files
             .windows(2)
@@ -76,7 +77,7 @@ impl Chart {
         {
             return Err(Error::Archive(format!("{} is there twice", twice.path)));
         }
-        let digest = Digest::of_parts(files.iter().flat_map(|file| [file.path.as_bytes(), &file.data]));
+        let digest = Digest::of_parts(files.iter().flat_map(|file| [file.path.as_bytes(), &*file.data]));
         let mut warnings = Vec::new();
         let root = Arc::new(load::load(files, 0, &mut warnings)?);
         // Helm asks this of the top chart only.
@@ -94,8 +95,7 @@ impl Chart {
 
     /// Loads a packaged chart (`.tgz`). Its one top directory may have any name.
     pub fn from_archive(archive: &[u8]) -> Result<Self, Error> {
-        let files = archive::unpack(archive)?;
-        Self::from_files(files.into_iter().map(|file| (file.path, file.data)))
+        Self::from_files(archive::unpack(archive)?)
     }
 
     /// The digest of all files that make up the chart: the same for a directory and its archive.

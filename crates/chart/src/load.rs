@@ -100,7 +100,7 @@ pub(crate) fn load(
 #[derive(Default)]
 struct Parts {
     values: evenkeel_goyaml::Map,
-    schema: Option<Vec<u8>>,
+    schema: Option<Arc<[u8]>>,
     templates: Vec<ChartFile>,
     files: Vec<ChartFile>,
     subcharts: BTreeMap<String, Vec<ChartFile>>,
@@ -148,7 +148,12 @@ fn load_entry(
         let Some(file) = files.into_iter().find(|file| file.path == entry) else {
             return Err(Error::Archive(format!("expected {entry} to be a file")));
         };
-        return load(archive::unpack(&file.data)?, depth + 1, warnings);
+        let inner = archive::unpack(&file.data)?.into_iter();
+        let inner = inner.map(|(path, data)| ChartFile {
+            path,
+            data: data.into(),
+        });
+        return load(inner.collect(), depth + 1, warnings);
     }
     let inner = files
         .into_iter()

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use evenkeel_core::Digest;
 use evenkeel_gotemplate::{
     Env, Executor, FuncMap, Instant, KeyMaker, Limits, MissingKey, RandomSource, TemplateSet, Value, parse,
 };
@@ -271,17 +270,14 @@ fn gather(
         manifest::sort(by_name(&files), &mut warnings).map_err(|error| with_outputs(error, &files))?;
     let mut crds = Vec::new();
     collect_crds(&variant.root, &variant.root.name, &mut crds);
-    let mut rendered = Rendered {
+    Ok(Rendered {
         manifests: sorted.manifests,
         hooks: sorted.hooks,
         crds,
         notes,
         taints: executor.taints(),
         warnings,
-        digest: Digest::of(""),
-    };
-    rendered.digest = rendered.compute_digest();
-    Ok(rendered)
+    })
 }
 
 fn by_name<'f>(files: &'f [Output<'_>]) -> impl Iterator<Item = (&'f str, &'f [u8])> {
@@ -294,7 +290,7 @@ fn with_outputs(mut error: Error, files: &[Output<'_>]) -> Error {
         let printed = files.iter().filter(|(_, text)| !text.trim_ascii().is_empty());
         outputs.extend(printed.map(|(name, text)| ChartFile {
             path: name.clone().into_owned(),
-            data: text.clone(),
+            data: text.as_slice().into(),
         }));
     }
     error
@@ -303,7 +299,7 @@ fn with_outputs(mut error: Error, files: &[Output<'_>]) -> Error {
 fn collect_crds(node: &Node, path: &str, into: &mut Vec<ChartFile>) {
     into.extend(node.chart.crds().map(|file| ChartFile {
         path: format!("{path}/{}", file.path),
-        data: file.data.clone(),
+        data: Arc::clone(&file.data),
     }));
     for child in &node.children {
         collect_crds(child, &format!("{path}/charts/{}", child.name), into);

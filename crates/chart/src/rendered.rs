@@ -5,7 +5,7 @@ use evenkeel_gotemplate::Taints;
 
 use crate::Error;
 use crate::chart::ChartFile;
-use crate::manifest::{HookEvent, Manifest, split, trim_end, trim_start};
+use crate::manifest::{HookEvent, Manifest, split, trim_end};
 use crate::objects::{self, RenderedObject};
 use crate::path_match::path_match;
 
@@ -25,8 +25,6 @@ pub struct Rendered {
     pub taints: Taints,
     /// What is odd, though not wrong. Holds no values.
     pub warnings: Vec<String>,
-    /// Digest of all documents, hooks and definitions.
-    pub digest: Digest,
 }
 
 /// What to print.
@@ -55,7 +53,7 @@ impl Rendered {
     /// The documents that `print` covers, with their source: definitions, manifests, hooks.
     pub fn documents(&self, print: &PrintOptions) -> impl Iterator<Item = (&str, &[u8])> {
         let crds = self.crds.iter().filter(|_| print.include_crds);
-        let crds = crds.map(|crd| (crd.path.as_str(), crd.data.as_slice()));
+        let crds = crds.map(|crd| (crd.path.as_str(), &*crd.data));
         let manifests = self
             .manifests
             .iter()
@@ -78,15 +76,17 @@ impl Rendered {
 
     /// What `helm template` prints, byte for byte.
     pub fn print(&self, print: &PrintOptions) -> Vec<u8> {
-        let mut body = Vec::new();
+        let all = self.documents(print);
+        let length = all.map(|(source, text)| source.len() + text.len() + AROUND).sum();
+        let mut out = Vec::with_capacity(length);
         for (source, text) in self.documents(&PrintOptions {
             hooks: false,
             ..*print
         }) {
-            document(&mut body, source, text);
+            document(&mut out, source, text);
         }
-        // The ordinary documents are trimmed as a whole, the hooks are not.
-        let mut out = trim_end(trim_start(&body)).to_vec();
+        // The ordinary documents, which begin with a separator, are trimmed as a whole; the hooks are not.
+        out.truncate(trim_end(&out).len());
         out.push(b'\n');
         for (source, text) in self.printed_hooks(*print) {
             document(&mut out, source, text);
@@ -119,11 +119,9 @@ impl Rendered {
         Ok(all)
     }
 
-    pub(crate) fn compute_digest(&self) -> Digest {
-        let crds = self
-            .crds
-            .iter()
-            .flat_map(|crd| [crd.path.as_bytes(), crd.data.as_slice()]);
+    /// The digest of all documents, hooks and definitions.
+    pub fn digest(&self) -> Digest {
+        let crds = self.crds.iter().flat_map(|crd| [crd.path.as_bytes(), &*crd.data]);
         let documents = self.manifests.iter().chain(&self.hooks);
         Digest::of_parts(crds.chain(documents.flat_map(|m| [m.source.as_bytes(), m.text.as_bytes()])))
     }
@@ -156,6 +154,9 @@ pub fn print_only(printed: &[u8], patterns: &[String]) -> Result<Vec<u8>, Error>
     }
     Ok(out)
 }
+
+/// Bytes that [`document`] writes besides source and text.
+const AROUND: usize = "---\n# Source: \n\n".len();
 
 fn document(out: &mut Vec<u8>, source: &str, text: &[u8]) {
     out.extend_from_slice(b"---\n# Source: ");
@@ -236,12 +237,11 @@ mod tests {
             ],
             crds: vec![ChartFile {
                 path: "c/crds/x.yaml".to_owned(),
-                data: b"x: 1\n\n\n".to_vec(),
+                data: b"x: 1\n\n\n".as_slice().into(),
             }],
             notes: None,
             taints: Taints::default(),
             warnings: Vec::new(),
-            digest: Digest::of(""),
         }
     }
 

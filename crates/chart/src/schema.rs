@@ -28,7 +28,7 @@ pub type SchemaReader = Arc<dyn Fn(&str) -> Result<Vec<u8>, String> + Send + Syn
 
 /// A chart's schema, compiled at its first use.
 pub(crate) struct Schema {
-    text: Vec<u8>,
+    text: Arc<[u8]>,
     validator: OnceLock<Result<Validator, String>>,
 }
 
@@ -39,9 +39,9 @@ impl std::fmt::Debug for Schema {
 }
 
 impl Schema {
-    pub(crate) fn new(text: Vec<u8>) -> Self {
+    pub(crate) fn new(text: impl Into<Arc<[u8]>>) -> Self {
         Self {
-            text,
+            text: text.into(),
             validator: OnceLock::new(),
         }
     }

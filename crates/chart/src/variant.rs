@@ -86,7 +86,7 @@ impl Variant {
         let mut set = TemplateSet::new("gotpl");
         let mut order = Vec::with_capacity(found.len());
         for (renderable, text) in found {
-            let parsed = parse(&renderable.name, text, is_function)
+            let parsed = parse(&renderable.name, Arc::clone(text), is_function)
                 .map_err(|error| parse_error(&renderable.name, &error))?;
             set.add(&parsed);
             order.push(renderable);
@@ -100,7 +100,7 @@ impl Variant {
     }
 }
 
-fn collect<'n>(node: &'n Node, path: &str, number: &mut usize, found: &mut Vec<(Renderable, &'n [u8])>) {
+fn collect<'n>(node: &'n Node, path: &str, number: &mut usize, found: &mut Vec<(Renderable, &'n Arc<[u8]>)>) {
     let chart = *number;
     *number += 1;
     for child in &node.children {

@@ -9,6 +9,7 @@ mod types;
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 pub use containers::{Entries, List, Map};
 pub use equal::deep_equal;
@@ -44,7 +45,7 @@ pub enum Value {
     /// `string`
     Str(Str),
     /// `[]uint8`, the content of a chart file.
-    Bytes(Rc<[u8]>),
+    Bytes(Arc<[u8]>),
     /// A slice.
     List(List),
     /// A map with string keys.
@@ -195,7 +196,7 @@ impl Value {
             Type::Float => Self::Float(0.0),
             Type::Complex => Self::Complex(0.0, 0.0),
             Type::Str => Self::Str(Str::EMPTY),
-            Type::Bytes => Self::Bytes(Rc::from([])),
+            Type::Bytes => Self::Bytes(Arc::from([])),
             Type::List(class) => Self::List(List::nil(class)),
             Type::Map(class) => Self::Map(Map::nil(class)),
         }

@@ -7,7 +7,6 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
 use crate::Error;
-use crate::chart::ChartFile;
 use crate::load::strip_byte_order_mark;
 
 /// Helm's limit for a whole chart, unpacked: 100 MiB.
@@ -15,8 +14,11 @@ const MAX_CHART: u64 = 100 << 20;
 /// The most entries a chart archive may have.
 const MAX_ENTRIES: usize = 10_000;
 
+/// A file of an archive: its path, and its bytes without a byte order mark.
+type Unpacked = (String, Vec<u8>);
+
 /// Reads all files of a packaged chart, sorted by path; the one directory around them is dropped.
-pub(crate) fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
+pub(crate) fn unpack(archive: &[u8]) -> Result<Vec<Unpacked>, Error> {
     let mut top = None::<String>;
     read(archive, |name| {
         let (directory, path) = place(name)?;
@@ -34,11 +36,11 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
 }
 
 /// Reads all files of an archive (`.tgz`) that need not be a chart, sorted by path, with the same bounds and the same
-/// distrust.
+/// distrust: the path of each, and its bytes without a byte order mark.
 ///
 /// # Errors
 /// [`Error::Archive`].
-pub fn archive_files(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
+pub fn archive_files(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Error> {
     read(archive, |name| {
         // Below a directory of our own, every path that is no way out of it is one inside.
         let name = name.replace('\\', "/");
@@ -51,7 +53,7 @@ pub fn archive_files(archive: &[u8]) -> Result<Vec<ChartFile>, Error> {
 fn read(
     archive: &[u8],
     mut place: impl FnMut(&str) -> Result<String, Error>,
-) -> Result<Vec<ChartFile>, Error> {
+) -> Result<Vec<Unpacked>, Error> {
     let refuse = |problem: String| Error::Archive(problem);
     if !archive.starts_with(b"\x1f\x8b") {
         return Err(refuse("not a gzip file".to_owned()));
@@ -105,10 +107,7 @@ fn read(
     if files.is_empty() {
         return Err(refuse("no files in chart archive".to_owned()));
     }
-    Ok(files
-        .into_iter()
-        .map(|(path, data)| ChartFile { path, data })
-        .collect())
+    Ok(files.into_iter().collect())
 }
 
 /// Splits off the top directory and refuses every path that could lead elsewhere. A path with backslashes was packed on

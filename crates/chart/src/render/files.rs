@@ -1,6 +1,6 @@
 //! `.Files`: the chart's files that are neither templates nor part of its description.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,12 +53,9 @@ static FILES: MapClass = MapClass {
 
 /// The mapping behind `.Files`.
 pub(super) fn files_map(files: &[ChartFile]) -> Map {
-    let entries = files.iter().map(|file| {
-        (
-            file.path.as_str().into(),
-            Value::Bytes(Rc::from(file.data.as_slice())),
-        )
-    });
+    let entries = files
+        .iter()
+        .map(|file| (file.path.as_str().into(), Value::Bytes(Arc::clone(&file.data))));
     Map::new(&FILES, entries.collect())
 }
 
@@ -66,18 +63,18 @@ fn own(value: &Value) -> Result<&Map, Error> {
     value.as_map().ok_or_else(|| Error::message("not engine.files"))
 }
 
-fn content(receiver: &Value, args: &[Value]) -> Result<Rc<[u8]>, Error> {
+fn content(receiver: &Value, args: &[Value]) -> Result<Arc<[u8]>, Error> {
     let name = args.first().and_then(Value::as_str).cloned().unwrap_or_default();
     match own(receiver)?.get(&name) {
         Some(Value::Bytes(bytes)) => Ok(bytes),
-        _ => Ok(Rc::from([])),
+        _ => Ok(Arc::from([])),
     }
 }
 
 fn get(executor: &mut Executor, receiver: &Value, args: &[Value]) -> Result<Value, Error> {
     let bytes = content(receiver, args)?;
     executor.charge(bytes.len())?;
-    Ok(Value::Str(Str::new(&bytes)))
+    Ok(Value::Str(Str::shared(&bytes)))
 }
 
 fn get_bytes(_: &mut Executor, receiver: &Value, args: &[Value]) -> Result<Value, Error> {

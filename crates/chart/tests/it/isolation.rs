@@ -252,6 +252,6 @@ fn the_digest_follows_the_output() {
     let one = run(&chart("a: {{ .Release.Name }}\n"), options()).unwrap();
     let same = run(&chart("a: {{ .Release.Name | trim }}\n"), options()).unwrap();
     let other = run(&chart("a: {{ .Release.Name }}2\n"), options()).unwrap();
-    assert_eq!(one.digest, same.digest);
-    assert_ne!(one.digest, other.digest);
+    assert_eq!(one.digest(), same.digest());
+    assert_ne!(one.digest(), other.digest());
 }

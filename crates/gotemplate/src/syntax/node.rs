@@ -17,7 +17,7 @@ pub struct Tree {
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) name: Arc<str>,
-    pub(crate) text: Box<[u8]>,
+    pub(crate) text: Arc<[u8]>,
 }
 
 /// A sequence of nodes.

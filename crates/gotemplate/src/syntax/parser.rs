@@ -43,10 +43,10 @@ impl Parsed {
 /// Go's message with the name and the line.
 pub fn parse(
     name: &str,
-    text: &[u8],
+    text: impl Into<Arc<[u8]>>,
     known: impl Fn(&str) -> bool,
 ) -> std::result::Result<Parsed, ParseError> {
-    let name: Arc<str> = name.into();
+    let (name, text): (Arc<str>, Arc<[u8]>) = (name.into(), text.into());
     if u32::try_from(text.len()).is_err() {
         return Err(ParseError {
             name: (&*name).into(),
@@ -54,10 +54,7 @@ pub fn parse(
             message: "template is larger than 4 GiB".into(),
         });
     }
-    let source = Arc::new(Source {
-        name,
-        text: text.into(),
-    });
+    let source = Arc::new(Source { name, text });
     let mut parser = Parser {
         lexer: Lexer::new(&source.text, !known("break"), !known("continue")),
         source: &source,

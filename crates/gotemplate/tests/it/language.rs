@@ -272,7 +272,12 @@ fn missing_keys_follow_the_setting() {
     let strict = |missing_key: MissingKey| {
         let functions = helm::functions();
         let mut set = TemplateSet::new("gotpl");
-        set.add(&parse("x", b"{{ .Values.nope }}", |name| functions.contains(name)).unwrap());
+        set.add(
+            &parse("x", b"{{ .Values.nope }}".as_slice(), |name| {
+                functions.contains(name)
+            })
+            .unwrap(),
+        );
         let env = Env {
             missing_key,
             ..helm::env()
@@ -386,9 +391,11 @@ fn trees_are_shared_by_threads() {
     let functions = helm::functions();
     let mut set = TemplateSet::new("gotpl");
     set.add(
-        &parse("x", b"{{ range $i := until 100 }}{{ $i }}{{ end }}", |name| {
-            functions.contains(name)
-        })
+        &parse(
+            "x",
+            b"{{ range $i := until 100 }}{{ $i }}{{ end }}".as_slice(),
+            |name| functions.contains(name),
+        )
         .unwrap(),
     );
     let expected: String = (0..100).map(|n| n.to_string()).collect();

@@ -251,10 +251,7 @@ fn read_archive(name: &str, archive: &[u8], format: Option<SourceFormat>) -> Res
     let files = without_top(
         files
             .into_iter()
-            .map(|file| File {
-                path: file.path,
-                content: file.data,
-            })
+            .map(|(path, content)| File { path, content })
             .collect(),
     );
     let format = format.or_else(|| format::of_top(files.iter().map(|file| file.path.as_str())));
