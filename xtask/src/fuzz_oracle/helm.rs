@@ -5,8 +5,11 @@
 //! millisecond each.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use evenkeel_realparts::Cache;
@@ -21,10 +24,55 @@ const HEADING: &str = "==> Linting ";
 /// Start of the finding that is about templates.
 const FINDING: &str = "[ERROR] templates/: ";
 
+/// How long Helm may take over one batch. A case that makes it compute for ever, or fill the memory, is found like one that
+/// it breaks down over, and is left out.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often is looked whether it is done.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// The pinned Helm.
 pub(crate) struct Helm {
     binary: PathBuf,
     folder: TempDir,
+}
+
+/// What a process said.
+struct Said {
+    /// None when it was stopped, for it took too long.
+    status: Option<ExitStatus>,
+    output: String,
+    errors: String,
+}
+
+impl Said {
+    /// Runs it. What it says goes through files in `folder`, since a full pipe would stop it.
+    fn by(command: &mut Command, folder: &Path) -> Result<Self> {
+        let (output, errors) = (folder.join("stdout"), folder.join("stderr"));
+        let mut child = command
+            .stdout(File::create(&output)?)
+            .stderr(File::create(&errors)?)
+            .spawn()?;
+        let begun = Instant::now();
+        let status = loop {
+            match child.try_wait()? {
+                Some(status) => break Some(status),
+                None if begun.elapsed() < PATIENCE => thread::sleep(LOOK),
+                None => {
+                    child.kill()?;
+                    child.wait()?;
+                    break None;
+                }
+            }
+        };
+        let text =
+            |path| -> Result<String> { Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned()) };
+        Ok(Self {
+            status,
+            output: text(&output)?,
+            errors: text(&errors)?,
+        })
+    }
 }
 
 impl Helm {
@@ -95,14 +143,14 @@ impl Helm {
             write_chart(&folder.path().join(index.to_string()), case)?;
             command.arg(index.to_string());
         }
-        let output = command.output().context("cannot run the linter")?;
-        let found = findings(&String::from_utf8_lossy(&output.stdout));
-        if !String::from_utf8_lossy(&output.stderr).contains("chart(s) linted") {
+        let said = Said::by(&mut command, folder.path()).context("cannot run the linter")?;
+        let found = findings(&said.output);
+        if !said.errors.contains("chart(s) linted") {
             // It broke down over one of them: which?
             return match cases {
+                [(index, _)] if said.status.is_none() => Ok(vec![(*index, Answer::Unstable)]),
                 [(index, _)] => {
-                    let said = String::from_utf8_lossy(&output.stderr);
-                    let line = said.lines().next().unwrap_or_default();
+                    let line = said.errors.lines().next().unwrap_or_default();
                     Ok(vec![(*index, Answer::Error(format!("BREAKDOWN: {line}")))])
                 }
                 _ => {
@@ -122,11 +170,14 @@ impl Helm {
         let folder = tempfile::tempdir_in(self.folder.path())?;
         write_chart(folder.path(), case)?;
         let mut command = self.command(folder.path());
-        let output = command.args(["template", "test-release", "."]).output()?;
-        Ok(if output.status.success() {
-            Answer::Output(Vec::new())
-        } else {
-            carried(&error_of(&String::from_utf8_lossy(&output.stderr)))
+        let said = Said::by(
+            command.args(["template", "test-release", "."]),
+            self.folder.path(),
+        )?;
+        Ok(match said.status {
+            None => Answer::Unstable,
+            Some(status) if status.success() => Answer::Output(Vec::new()),
+            Some(_) => carried(&error_of(&said.errors)),
         })
     }
 
