@@ -1,6 +1,6 @@
 //! Between plain value trees (shared by threads) and template values (shared mappings, one render).
 
-use evenkeel_gotemplate::{List, Map, Value};
+use evenkeel_gotemplate::{List, Map, Str, Value};
 use evenkeel_goyaml as goyaml;
 
 /// A plain tree as template values, with fresh mappings and lists.
@@ -12,6 +12,7 @@ pub(crate) fn from_yaml(value: &goyaml::Value) -> Value {
         goyaml::Value::Uint(u) => Value::Uint(evenkeel_gotemplate::UintKind::Uint64, *u),
         goyaml::Value::Float(f) => Value::Float(*f),
         goyaml::Value::String(s) | goyaml::Value::Timestamp(s) => Value::from(s.as_str()),
+        goyaml::Value::Binary(bytes) => Value::Str(Str::new(bytes)),
         goyaml::Value::List(items) => Value::List(items.iter().map(from_yaml).collect()),
         goyaml::Value::Map(map) => Value::Map(map_from_yaml(map)),
     }

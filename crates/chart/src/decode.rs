@@ -9,7 +9,7 @@ pub(crate) fn mismatch(value: &Value, target: &str) -> String {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Int(_) | Value::Uint(_) | Value::Float(_) => "number",
-        Value::String(_) | Value::Timestamp(_) => "string",
+        Value::String(_) | Value::Timestamp(_) | Value::Binary(_) => "string",
         Value::List(_) => "array",
         Value::Map(_) => "object",
     };

@@ -82,6 +82,10 @@ fn encode(value: &Value, into: &mut Vec<u8>) {
             counted(b's', text.len(), into);
             into.extend_from_slice(text.as_bytes());
         }
+        Value::Binary(bytes) => {
+            counted(b'b', bytes.len(), into);
+            into.extend_from_slice(bytes);
+        }
         Value::List(items) => {
             counted(b'l', items.len(), into);
             for item in items {

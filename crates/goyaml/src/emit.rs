@@ -5,6 +5,9 @@
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::decode::{MAX_DEPTH, TOO_DEEP};
 use crate::document::Document;
 use crate::json::{self, JsonStyle};
@@ -25,6 +28,9 @@ const MAX_SIMPLE_KEY: usize = 128;
 
 /// Longest key, in bytes, whose JSON form surely is a simple key when go-yaml reads it back (1024 characters).
 const SURELY_SIMPLE_JSON_KEY: usize = 160;
+
+/// Characters in a line of base64 (`encodeBase64`).
+const BASE64_LINE: usize = 70;
 
 /// From this column on, v2 breaks long scalars at blanks.
 const V2_WIDTH: usize = 80;
@@ -149,6 +155,8 @@ impl Emitter {
             }),
             Value::Float(f) => return self.float(*f),
             Value::Timestamp(moment) if self.dialect == Dialect::V3 => self.word(moment),
+            Value::Binary(bytes) if self.dialect == Dialect::V3 => self.binary(bytes),
+            Value::Binary(bytes) => return self.string(&json::replace_invalid_utf8(bytes), context),
             Value::String(s) | Value::Timestamp(s) => return self.string(s, context),
             Value::List(items) if items.is_empty() => self.word("[]"),
             Value::Map(map) if map.is_empty() => self.word("{}"),
@@ -157,6 +165,33 @@ impl Emitter {
             Value::Map(map) => return self.mapping(map, depth + 1),
         }
         Ok(())
+    }
+
+    /// Base64 behind its tag, cut into lines where it is long.
+    fn binary(&mut self, bytes: &[u8]) {
+        self.word("!!binary");
+        let text = STANDARD.encode(bytes);
+        if text.len() < BASE64_LINE {
+            self.word(&text);
+            return;
+        }
+        let mut lines = String::with_capacity(text.len() + text.len() / BASE64_LINE + 1);
+        for (index, c) in text.chars().enumerate() {
+            if index > 0 && index % BASE64_LINE == 0 {
+                lines.push('\n');
+            }
+            lines.push(c);
+        }
+        lines.push('\n');
+        self.below(|emitter| emitter.write_literal(&lines));
+    }
+
+    /// Writes a scalar; as Go does for every one, so that the lines after the first are indented.
+    fn below(&mut self, write: impl FnOnce(&mut Self)) {
+        let outer = self.indent;
+        self.indent = Some(outer.map_or(INDENT, |indent| indent + INDENT));
+        write(self);
+        self.indent = outer;
     }
 
     fn sequence(&mut self, items: &[Value], context: Context, depth: usize) -> Result<(), Detour> {
@@ -213,17 +248,13 @@ impl Emitter {
             return Err(Detour);
         }
         let style = analysis.style(self.wanted_style(text), text, context == Context::SimpleKey);
-        // As Go does for every scalar, so that the lines after the first are indented.
-        let outer = self.indent;
-        self.indent = Some(outer.map_or(INDENT, |indent| indent + INDENT));
         let may_fold = context != Context::SimpleKey && self.dialect == Dialect::V2;
-        match style {
-            Style::Plain => self.write_plain(text, may_fold),
-            Style::SingleQuoted => self.write_single_quoted(text, may_fold),
-            Style::DoubleQuoted => self.write_double_quoted(text, may_fold),
-            Style::Literal => self.write_literal(text),
-        }
-        self.indent = outer;
+        self.below(|emitter| match style {
+            Style::Plain => emitter.write_plain(text, may_fold),
+            Style::SingleQuoted => emitter.write_single_quoted(text, may_fold),
+            Style::DoubleQuoted => emitter.write_double_quoted(text, may_fold),
+            Style::Literal => emitter.write_literal(text),
+        });
         Ok(())
     }
 

@@ -54,6 +54,11 @@ impl Writer {
             Value::String(s) | Value::Timestamp(s) => {
                 push_string(&mut self.out, s, self.style != JsonStyle::Raw)
             }
+            Value::Binary(bytes) => push_string(
+                &mut self.out,
+                &replace_invalid_utf8(bytes),
+                self.style != JsonStyle::Raw,
+            ),
             Value::List(items) if items.is_empty() => self.out.push_str("[]"),
             Value::List(items) => {
                 self.out.push('[');

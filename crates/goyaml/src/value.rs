@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Error;
+use crate::json::replace_invalid_utf8;
 
 /// A mapping with string keys, in byte order of the keys (the order in which Go's JSON and `range` walk a map).
 pub type Map = BTreeMap<String, Value>;
@@ -25,6 +26,9 @@ pub enum Value {
     /// A moment as RFC 3339 writes it. No text is read into one; go-yaml v3 writes it without quotes, everything else
     /// takes it for a text.
     Timestamp(String),
+    /// A text of Go's that is no UTF-8. Nothing is read into one; go-yaml v3 writes it as `!!binary`, everything else as a
+    /// text with U+FFFD for what is none.
+    Binary(Vec<u8>),
     /// A sequence.
     List(Vec<Value>),
     /// A mapping.
@@ -79,6 +83,7 @@ impl TryFrom<Value> for serde_json::Value {
                 None => return Err(Error::unsupported_float(f)),
             },
             Value::String(s) | Value::Timestamp(s) => serde_json::Value::String(s),
+            Value::Binary(bytes) => serde_json::Value::String(replace_invalid_utf8(&bytes).into_owned()),
             Value::List(items) => serde_json::Value::Array(
                 items
                     .into_iter()

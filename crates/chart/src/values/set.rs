@@ -348,7 +348,7 @@ fn wrong_type<T>(value: &Value, wanted: &str) -> Result<T, Stop> {
         Value::Int(_) => "int64",
         Value::Uint(_) => "uint64",
         Value::Float(_) => "float64",
-        Value::String(_) | Value::Timestamp(_) => "string",
+        Value::String(_) | Value::Timestamp(_) | Value::Binary(_) => "string",
         Value::List(_) => "[]interface {}",
         Value::Map(_) => "map[string]interface {}",
     };

@@ -298,7 +298,7 @@ fn json_type(value: &goyaml::Value) -> &'static str {
         goyaml::Value::Null => "null",
         goyaml::Value::Bool(_) => "bool",
         goyaml::Value::Int(_) | goyaml::Value::Uint(_) | goyaml::Value::Float(_) => "number",
-        goyaml::Value::String(_) | goyaml::Value::Timestamp(_) => "string",
+        goyaml::Value::String(_) | goyaml::Value::Timestamp(_) | goyaml::Value::Binary(_) => "string",
         goyaml::Value::List(_) => "array",
         goyaml::Value::Map(_) => "object",
     }

@@ -20,6 +20,7 @@ impl From<goyaml::Value> for Value {
             goyaml::Value::Uint(uint) => Self::Uint(super::UintKind::Uint64, uint),
             goyaml::Value::Float(float) => Self::Float(float),
             goyaml::Value::String(text) | goyaml::Value::Timestamp(text) => Self::from(text),
+            goyaml::Value::Binary(bytes) => Self::Str(Str::new(&bytes)),
             goyaml::Value::List(items) => Self::List(items.into_iter().map(Self::from).collect::<List>()),
             goyaml::Value::Map(entries) => {
                 let entries: Entries = entries
@@ -41,6 +42,7 @@ impl From<&goyaml::Value> for Value {
             goyaml::Value::Uint(uint) => Self::Uint(super::UintKind::Uint64, *uint),
             goyaml::Value::Float(float) => Self::Float(*float),
             goyaml::Value::String(text) | goyaml::Value::Timestamp(text) => Self::from(text.as_str()),
+            goyaml::Value::Binary(bytes) => Self::Str(Str::new(bytes)),
             goyaml::Value::List(items) => Self::List(items.iter().map(Self::from).collect::<List>()),
             goyaml::Value::Map(entries) => {
                 let entries: Entries = entries
@@ -69,7 +71,8 @@ impl Value {
         .convert(self, 0)
     }
 
-    /// The value as go-yaml v3 sees it directly, not by way of JSON: a nil slice or map is empty, a duration is text.
+    /// The value as go-yaml v3 sees it directly, not by way of JSON: a nil slice or map is empty, a duration is text, bytes are
+    /// numbers, what is no UTF-8 is binary (except as a key).
     pub(crate) fn to_direct_data(&self, limits: &Limits) -> Result<goyaml::Value, Error> {
         Converter {
             limits,
@@ -124,7 +127,17 @@ impl Converter<'_> {
                 };
                 return Err(Error::message(format!("{problem}: {}", value.type_name())));
             }
+            Value::Str(text) if self.direct && text.as_str().is_none() => {
+                self.charge(text.len())?;
+                goyaml::Value::Binary(text.as_bytes().to_vec())
+            }
             Value::Str(text) => goyaml::Value::String(self.text(text)?),
+            // go-yaml knows nothing of bytes: they are a list of numbers.
+            Value::Bytes(bytes) if self.direct => {
+                self.charge(bytes.len() * size_of::<goyaml::Value>())?;
+                let number = |byte: &u8| goyaml::Value::Int(i64::from(*byte));
+                goyaml::Value::List(bytes.iter().map(number).collect())
+            }
             Value::Bytes(bytes) => {
                 self.charge(bytes.len())?;
                 goyaml::Value::String(crate::sprig::base64_text(bytes))

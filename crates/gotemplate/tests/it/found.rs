@@ -60,6 +60,19 @@ fn outputs() {
             r#"{{ toYamlPretty (list (float64 "NaN") (float64 "-Inf")) }}"#,
             "- .nan\n- -.inf",
         ),
+        // What is no UTF-8 is binary to it, in lines of 70.
+        (
+            r#"{{ toYamlPretty (list (trunc 1 "é") "é") }}"#,
+            "- !!binary ww==\n- é",
+        ),
+        (
+            r#"{{ dict "k" (printf "%s%s" (trunc 1 "é") (repeat 51 "a")) | toYamlPretty }}"#,
+            "k: !!binary |\n  w2FhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYQ\n  ==",
+        ),
+        (
+            r#"{{ printf "%s%s" (trunc 1 "é") (repeat 50 "a") | toYamlPretty }} {{ trunc 1 "é" | toYaml }}"#,
+            "!!binary w2FhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh \u{fffd}",
+        ),
         // A moment is one to TOML and to the YAML of go-yaml v3, and a text to JSON and what goes through it.
         (
             r#"{{ dict "t" (toDate "2006-01-02" "2020-01-01") | toToml }}"#,

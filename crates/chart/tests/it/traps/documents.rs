@@ -240,12 +240,13 @@ fn trap_35_files() {
             "templates/NOTES.txt",
             "{{ len (.Files.Glob \"files/*\") }} {{ len (.Files.Glob \"files/**\") }} [{{ .Files.Get \"nothing\" }}] \
              [{{ .Files.Get \"values.yaml\" }}{{ .Files.Get \"templates/NOTES.txt\" }}] \
-             {{ (.Files.Glob \"files/*.txt\").AsConfig }} {{ len (.Files.Glob \"[\") }}",
+             {{ (.Files.Glob \"files/*.txt\").AsConfig }} {{ len (.Files.Glob \"[\") }} \
+             {{ toYamlPretty (.Files.GetBytes \"files/a.txt\") }} {{ .Files.GetBytes \"files/a.txt\" | toYaml }}",
         ),
     ];
     assert_eq!(
         chart(&files, "", &[]).unwrap().notes.unwrap(),
-        "1 2 [] [] a.txt: \"1\" 2"
+        "1 2 [] [] a.txt: \"1\" 2 - 49 MQ=="
     );
 }
 
