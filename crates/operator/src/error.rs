@@ -73,6 +73,17 @@ pub enum Error {
         problem: String,
     },
 
+    /// This kind of system cannot do that at all.
+    #[error("cannot {doing}: {system} has no {what}")]
+    Unsupported {
+        /// Which system.
+        system: &'static str,
+        /// What was tried, on what.
+        doing: String,
+        /// What it would need.
+        what: &'static str,
+    },
+
     /// The answer is not what this system is known to answer.
     #[error("cannot {doing}: {system} gave an answer that is not understood: {problem}")]
     NotUnderstood {
@@ -116,7 +127,7 @@ impl Error {
             },
             Self::Forbidden { .. } => FailureClass::Forbidden,
             Self::Conflict { .. } => FailureClass::Conflict,
-            Self::Refused { .. } | Self::Invalid { .. } => FailureClass::Invalid,
+            Self::Refused { .. } | Self::Unsupported { .. } | Self::Invalid { .. } => FailureClass::Invalid,
         }
     }
 }

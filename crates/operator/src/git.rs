@@ -2,20 +2,29 @@
 
 mod file;
 mod gitea;
+mod gitlab;
 mod key;
 mod path;
+mod token;
+mod variable;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use evenkeel_core::Sensitive;
+use jiff::civil::Date;
 
 pub use file::{BlobDigest, FileAction};
 pub use gitea::{Gitea, GiteaSettings};
+pub use gitlab::{GitLab, GitLabSettings};
 pub use key::{PresentKey, PublicKey};
 pub use path::{FilePath, RepoPath};
+pub use token::{NewToken, PresentToken};
+pub use variable::{Comparison, Variable, VariableOptions, VariableSetting};
 
 use crate::Error;
+
+/// Name of the branch that the first commit of a repository makes.
+const FIRST_BRANCH: &str = "main";
 
 /// The number that a host gives to a repository. It stays when the repository is renamed or moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,15 +43,6 @@ pub struct Project {
     pub is_archived: bool,
     /// The branch that a clone gets. None as long as nothing was committed.
     pub default_branch: Option<String>,
-}
-
-/// A variable of a repository's pipelines.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Variable {
-    /// Its value; none where the host does not show what it keeps secret.
-    pub value: Option<Sensitive<String>>,
-    /// Whether the host hides it in logs.
-    pub is_masked: bool,
 }
 
 /// What a commit says of itself.
@@ -64,6 +64,12 @@ pub struct CommitNote {
 pub trait GitHost: Send + Sync + std::fmt::Debug {
     /// Its kind, as a status names it: `gitea`, `gitlab`.
     fn kind(&self) -> &'static str;
+
+    /// Makes sure that a group exists, with all groups above it. Those that have to be made are private.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] when we may not make it.
+    async fn ensure_group(&self, group: &str) -> Result<(), Error>;
 
     /// The repository at that path. One that was moved away is not there any more.
     ///
@@ -156,8 +162,7 @@ pub trait GitHost: Send + Sync + std::fmt::Debug {
         &self,
         project: &Project,
         name: &str,
-        value: &Sensitive<String>,
-        masked: bool,
+        setting: &VariableSetting,
     ) -> Result<(), Error>;
 
     /// Takes a variable away.
@@ -165,4 +170,28 @@ pub trait GitHost: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// When the host refuses.
     async fn delete_variable(&self, project: &Project, name: &str, masked: bool) -> Result<(), Error>;
+
+    /// The tokens that are good for this repository alone, also those that are good no more.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] at a host that has no such tokens.
+    async fn access_tokens(&self, project: &Project) -> Result<Vec<PresentToken>, Error>;
+
+    /// Makes a token that may read and write this repository until that day. Tokens that it has already stay as they are, so
+    /// that who still uses one is not cut off.
+    ///
+    /// # Errors
+    /// As [`Self::access_tokens`], and when the host does not take name or day.
+    async fn create_access_token(
+        &self,
+        project: &Project,
+        name: &str,
+        expires_on: Date,
+    ) -> Result<NewToken, Error>;
+
+    /// Takes a token away, for good.
+    ///
+    /// # Errors
+    /// As [`Self::access_tokens`].
+    async fn revoke_access_token(&self, project: &Project, id: u64) -> Result<(), Error>;
 }

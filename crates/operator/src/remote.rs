@@ -62,6 +62,7 @@ pub(crate) struct Call<'a> {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
     /// Null where there is none.
     pub(crate) body: Value,
 }
@@ -160,7 +161,11 @@ impl Remote {
                 problem: problem(&body),
             });
         }
-        Ok(Answer { status, body })
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
     }
 
     /// What an answer says that is neither success nor anything that was expected.

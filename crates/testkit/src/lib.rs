@@ -8,6 +8,7 @@
 //! - [`eventually`]: waits for a condition, with a bound, and says what was seen last. Tests never sleep.
 //! - [`FaultProxy`]: stands in front of an API server and lets one request go wrong.
 //! - [`Garden`]: a double of the part of Gardener that issues credentials of shoots.
+//! - [`GitLab`]: a double of the part of GitLab that the operator speaks to.
 //! - [`kubectl`](TestCluster::kubectl), [`helm`](TestCluster::helm): the real clients.
 //! - [`postgres`]: a real PostgreSQL, one per process.
 //! - [`gitea`]: a real Gitea, one per process: Git hosting, Helm repository, OCI registry.
@@ -33,6 +34,7 @@ mod cluster;
 mod eventually;
 mod fault_proxy;
 mod garden;
+mod gitlab;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -46,6 +48,7 @@ use evenkeel_realparts::{ControlPlane, Gitea, Postgres, Vault};
 pub use eventually::{BOUND, eventually, eventually_within};
 pub use fault_proxy::{CallFault, FaultProxy};
 pub use garden::Garden;
+pub use gitlab::GitLab;
 
 /// The control plane of this test process: etcd, on which [`cluster`] starts its clusters.
 ///

@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use evenkeel_core::Sensitive;
+use jiff::civil::Date;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 
 use super::{
-    BlobDigest, CommitNote, FileAction, FilePath, GitHost, PresentKey, Project, ProjectId, PublicKey,
-    RepoPath, Variable,
+    BlobDigest, CommitNote, FIRST_BRANCH, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken,
+    Project, ProjectId, PublicKey, RepoPath, Variable, VariableSetting,
 };
 use crate::Error;
 use crate::remote::{Answer, Call, Reach, Remote};
@@ -28,9 +29,6 @@ const PAGE_SIZE: usize = 50;
 
 /// How many pages of one list are read.
 const PAGES_MAX: usize = 400;
-
-/// Name of the branch that the first commit makes.
-const FIRST_BRANCH: &str = "main";
 
 /// Which Gitea, and whose token.
 #[derive(Clone, Debug)]
@@ -171,39 +169,57 @@ impl Gitea {
         self.succeed(request).await.map(drop)
     }
 
-    /// The collection that creates repositories of an owner: an organisation, or ourselves.
-    async fn creation_path(&self, group: &str) -> Result<Vec<String>, Error> {
+    /// Whose repositories a group has: an organisation's, or our own.
+    async fn owner(&self, group: &str) -> Result<Option<Owner>, Error> {
         let doing = format!("look for the organisation {group}");
         let answer = self
             .call(Request::new(&doing, Method::GET, &["orgs", group]))
             .await?;
         if answer.status.is_success() {
-            return Ok(vec!["orgs".to_owned(), group.to_owned(), "repos".to_owned()]);
+            return Ok(Some(Owner::Organisation));
         }
         if answer.status != StatusCode::NOT_FOUND {
             return Err(self.remote.refusal(&doing, &answer));
         }
         let doing = "look who we are";
         let user = self.succeed(Request::new(doing, Method::GET, &["user"])).await?;
-        if user["login"]
+        let is_ours = user["login"]
             .as_str()
-            .is_some_and(|login| login.eq_ignore_ascii_case(group))
-        {
-            return Ok(vec!["user".to_owned(), "repos".to_owned()]);
-        }
-        Err(Error::Refused {
-            system: self.remote.system(),
-            doing: format!("create a repository in {group}"),
-            status: answer.status.as_u16(),
-            problem: "there is no such organisation: create it".to_owned(),
-        })
+            .is_some_and(|login| login.eq_ignore_ascii_case(group));
+        Ok(is_ours.then_some(Owner::Ourselves))
     }
+
+    fn without_tokens(&self, doing: String) -> Error {
+        Error::Unsupported {
+            system: self.remote.system(),
+            doing,
+            what: "tokens of single repositories: use a deploy key, or leave accessToken out",
+        }
+    }
+}
+
+/// Who has repositories.
+enum Owner {
+    Organisation,
+    Ourselves,
 }
 
 #[async_trait]
 impl GitHost for Gitea {
     fn kind(&self) -> &'static str {
         "gitea"
+    }
+
+    async fn ensure_group(&self, group: &str) -> Result<(), Error> {
+        if self.owner(group).await?.is_some() {
+            return Ok(());
+        }
+        let doing = format!("create the organisation {group}");
+        let request = Request {
+            body: Some(json!({ "username": group, "visibility": "private" })),
+            ..Request::new(&doing, Method::POST, &["orgs"])
+        };
+        self.succeed(request).await.map(drop)
     }
 
     async fn find(&self, path: &RepoPath) -> Result<Option<Project>, Error> {
@@ -218,8 +234,18 @@ impl GitHost for Gitea {
 
     async fn create(&self, path: &RepoPath, description: &str) -> Result<Project, Error> {
         let doing = format!("create the repository {path}");
-        let collection = self.creation_path(path.group()).await?;
-        let collection: Vec<&str> = collection.iter().map(String::as_str).collect();
+        let collection = match self.owner(path.group()).await? {
+            Some(Owner::Organisation) => vec!["orgs", path.group(), "repos"],
+            Some(Owner::Ourselves) => vec!["user", "repos"],
+            None => {
+                return Err(Error::Refused {
+                    system: self.remote.system(),
+                    doing,
+                    status: StatusCode::NOT_FOUND.as_u16(),
+                    problem: format!("there is no such organisation: create {}", path.group()),
+                });
+            }
+        };
         let request = Request {
             body: Some(json!({
                 "name": path.name(), "description": description, "private": true, "auto_init": false,
@@ -389,6 +415,7 @@ impl GitHost for Gitea {
                 let value = Variable {
                     value: Some(Sensitive::new(value)),
                     is_masked: false,
+                    options: None,
                 };
                 variables.insert(name.to_owned(), value);
             }
@@ -400,6 +427,7 @@ impl GitHost for Gitea {
                 let value = Variable {
                     value: None,
                     is_masked: true,
+                    options: None,
                 };
                 variables.insert(name.to_owned(), value);
             }
@@ -411,11 +439,11 @@ impl GitHost for Gitea {
         &self,
         project: &Project,
         name: &str,
-        value: &Sensitive<String>,
-        masked: bool,
+        setting: &VariableSetting,
     ) -> Result<(), Error> {
         let doing = format!("set the variable {name} of {}", project.path);
-        if masked {
+        let value = &setting.value;
+        if setting.is_masked {
             let path = [&repository(project)[..], &["actions", "secrets", name]].concat();
             let request = Request {
                 body: Some(json!({ "data": value.expose() })),
@@ -441,6 +469,18 @@ impl GitHost for Gitea {
         let collection = if masked { "secrets" } else { "variables" };
         let path = [&repository(project)[..], &["actions", collection, name]].concat();
         self.remove(Request::new(&doing, Method::DELETE, &path)).await
+    }
+
+    async fn access_tokens(&self, project: &Project) -> Result<Vec<PresentToken>, Error> {
+        Err(self.without_tokens(format!("list the access tokens of {}", project.path)))
+    }
+
+    async fn create_access_token(&self, project: &Project, name: &str, _: Date) -> Result<NewToken, Error> {
+        Err(self.without_tokens(format!("create the access token {name} of {}", project.path)))
+    }
+
+    async fn revoke_access_token(&self, project: &Project, id: u64) -> Result<(), Error> {
+        Err(self.without_tokens(format!("revoke the access token {id} of {}", project.path)))
     }
 }
 

@@ -43,6 +43,11 @@ impl RepoPath {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Whether a host means the same place by both: it keeps the case of a path, and looks it up without.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        self.group.eq_ignore_ascii_case(&other.group) && self.name.eq_ignore_ascii_case(&other.name)
+    }
 }
 
 impl fmt::Display for RepoPath {

@@ -3,28 +3,20 @@
 use std::collections::BTreeMap;
 
 use evenkeel_operator::Error;
-use evenkeel_operator::git::{BlobDigest, FileAction, FilePath, GitHost as _};
-use evenkeel_testkit::gitea;
-use reqwest::Method;
-use serde_json::{Value, json};
+use evenkeel_operator::git::{BlobDigest, FileAction, FilePath};
 
-use super::{creations, file, host, new_project, note};
+use super::{Site, at_every_host, creations, file, note};
 
-fn commits(path: &impl std::fmt::Display) -> Vec<Value> {
-    let commits = gitea()
-        .call(
-            Method::GET,
-            &format!("repos/{path}/commits?limit=50"),
-            Value::Null,
-        )
-        .unwrap();
-    commits.as_array().cloned().unwrap_or_default()
-}
+at_every_host!(
+    all_changes_are_one_commit_also_the_first,
+    who_changed_a_file_meanwhile_is_not_overwritten,
+    the_default_branch_may_have_any_name,
+    many_files_are_listed_whole,
+);
 
-#[tokio::test]
-async fn all_changes_are_one_commit_also_the_first() {
-    let host = host();
-    let project = new_project(&host).await;
+async fn all_changes_are_one_commit_also_the_first(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
     assert_eq!(host.files(&project).await.unwrap(), BTreeMap::new());
     let first = creations(&[
         ("common.yml", ""),
@@ -74,26 +66,24 @@ async fn all_changes_are_one_commit_also_the_first() {
         .map(|path| path.to_string())
         .collect();
     assert_eq!(names, ["c-two.yml", "common.yml", "deep/er/pipeline.yml"]);
-    let found = commits(&project.path);
+    let found = site.commits(&project).await;
     assert_eq!(found.len(), 2);
-    for commit in &found {
+    for commit in found {
         assert_eq!(
-            commit["commit"]["message"].as_str().unwrap().trim(),
-            "Update cluster files"
-        );
-        assert_eq!(commit["commit"]["author"]["name"], "Lieutenant Operator");
-        assert_eq!(
-            commit["commit"]["author"]["email"],
-            "lieutenant-operator@syn.local"
+            commit,
+            [
+                "Update cluster files",
+                "Lieutenant Operator",
+                "lieutenant-operator@syn.local"
+            ]
         );
     }
 }
 
 /// Who changed a file since we looked keeps the change, and nothing of the commit is done.
-#[tokio::test]
-async fn who_changed_a_file_meanwhile_is_not_overwritten() {
-    let host = host();
-    let project = new_project(&host).await;
+async fn who_changed_a_file_meanwhile_is_not_overwritten(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
     host.commit(&project, &creations(&[("a", "A"), ("b", "B")]), &note())
         .await
         .unwrap();
@@ -119,42 +109,26 @@ async fn who_changed_a_file_meanwhile_is_not_overwritten() {
 }
 
 /// B14: the branch is the repository's own.
-#[tokio::test]
-async fn the_default_branch_may_have_any_name() {
-    let host = host();
-    let project = new_project(&host).await;
+async fn the_default_branch_may_have_any_name(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
     host.commit(&project, &creations(&[("a", "A")]), &note())
         .await
         .unwrap();
-    let branch = json!({ "new_branch_name": "release/next" });
-    gitea()
-        .call(Method::POST, &format!("repos/{}/branches", project.path), branch)
-        .unwrap();
-    let default = json!({ "default_branch": "release/next" });
-    gitea()
-        .call(Method::PATCH, &format!("repos/{}", project.path), default)
-        .unwrap();
+    site.use_branch(&project, "release/next").await;
     let project = host.find(&project.path).await.unwrap().unwrap();
     assert_eq!(project.default_branch.as_deref(), Some("release/next"));
     host.commit(&project, &creations(&[("b", "B")]), &note())
         .await
         .unwrap();
     assert!(host.files(&project).await.unwrap().contains_key(&file("b")));
-    let main = gitea()
-        .call(
-            Method::GET,
-            &format!("repos/{}/git/trees/main", project.path),
-            Value::Null,
-        )
-        .unwrap();
-    assert_eq!(main["tree"].as_array().unwrap().len(), 1);
+    assert_eq!(site.files_on(&project, "main").await, 1);
 }
 
 /// A11: more files than one page holds.
-#[tokio::test]
-async fn many_files_are_listed_whole() {
-    let host = host();
-    let project = new_project(&host).await;
+async fn many_files_are_listed_whole(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
     let names: Vec<String> = (0..1200)
         .map(|number| format!("folder/c-{number:04}.yml"))
         .collect();

@@ -1,19 +1,32 @@
 //! A repository's life, by the decision table of the predecessor's tests (A22, A32, B19, B31).
 
 use evenkeel_operator::Error;
-use evenkeel_operator::git::{GitHost as _, ProjectId, RepoPath};
+use evenkeel_operator::git::{ProjectId, RepoPath};
 use evenkeel_steps::FailureClass;
 use evenkeel_testkit::gitea;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::Value;
 
-use super::{creations, file, host, host_at, new_group, new_project, note};
+use super::{Site, at_every_host, creations, file, note};
 
-#[tokio::test]
-async fn it_is_created_described_archived_brought_back_and_deleted() {
-    let host = host();
-    assert_eq!(host.kind(), "gitea");
-    let path = RepoPath::new(&new_group(), "t-one").unwrap();
+at_every_host!(
+    it_is_created_described_archived_brought_back_and_deleted,
+    what_exists_is_not_created_again,
+    a_renamed_repository_is_found_by_its_number,
+    a_missing_organisation_is_told,
+    a_token_that_is_not_known_is_told_and_not_shown,
+    an_address_may_end_in_a_slash,
+    an_archived_repository_takes_no_commit,
+);
+
+async fn it_is_created_described_archived_brought_back_and_deleted(site: &Site) {
+    let host = site.host();
+    let kind = match site {
+        Site::Gitea => "gitea",
+        Site::GitLab(_) => "gitlab",
+    };
+    assert_eq!(host.kind(), kind);
+    let path = RepoPath::new(&site.new_group().await, "t-one").unwrap();
     assert_eq!(host.find(&path).await.unwrap(), None);
     let created = host.create(&path, "One Corp.").await.unwrap();
     assert_eq!(
@@ -23,10 +36,11 @@ async fn it_is_created_described_archived_brought_back_and_deleted() {
     assert_eq!((created.is_archived, &created.default_branch), (false, &None));
     assert_eq!(host.find(&path).await.unwrap().as_ref(), Some(&created));
     assert_eq!(host.get(created.id).await.unwrap().as_ref(), Some(&created));
-    let seen = gitea()
-        .call(Method::GET, &format!("repos/{path}"), serde_json::Value::Null)
-        .unwrap();
-    assert_eq!(seen["private"], true);
+    let seen = site.call(Method::GET, &created, "", Value::Null).await;
+    match site {
+        Site::Gitea => assert_eq!(seen["private"], true),
+        Site::GitLab(_) => assert_eq!(seen["visibility"], "private"),
+    }
 
     host.describe(&created, "One & Only").await.unwrap();
     assert_eq!(host.find(&path).await.unwrap().unwrap().description, "One & Only");
@@ -41,24 +55,19 @@ async fn it_is_created_described_archived_brought_back_and_deleted() {
     host.delete(&created).await.unwrap();
 }
 
-#[tokio::test]
-async fn what_exists_is_not_created_again() {
-    let host = host();
-    let project = new_project(&host).await;
+async fn what_exists_is_not_created_again(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
     let error = host.create(&project.path, "Another").await.unwrap_err();
     assert!(matches!(error, Error::Conflict { .. }), "{error}");
     assert_eq!(host.find(&project.path).await.unwrap().unwrap(), project);
 }
 
 /// The number stays when the name does not: what somebody moved is found by it, and its old place is free.
-#[tokio::test]
-async fn a_renamed_repository_is_found_by_its_number() {
-    let host = host();
-    let project = new_project(&host).await;
-    let renamed = json!({ "name": "elsewhere" });
-    gitea()
-        .call(Method::PATCH, &format!("repos/{}", project.path), renamed)
-        .unwrap();
+async fn a_renamed_repository_is_found_by_its_number(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
+    site.rename(&project, "elsewhere").await;
     assert_eq!(host.find(&project.path).await.unwrap(), None);
     let found = host.get(project.id).await.unwrap().unwrap();
     assert_eq!(found.path.name(), "elsewhere");
@@ -66,35 +75,31 @@ async fn a_renamed_repository_is_found_by_its_number() {
     assert_ne!(second.id, project.id);
 }
 
-#[tokio::test]
-async fn a_missing_organisation_is_told() {
+async fn a_missing_organisation_is_told(site: &Site) {
     let path = RepoPath::new("no-such-group", "t-one").unwrap();
-    let error = host().create(&path, "").await.unwrap_err();
+    let host = site.host();
+    let error = host.create(&path, "").await.unwrap_err();
     assert_eq!(error.class(), FailureClass::Invalid);
-    assert!(
-        error.to_string().contains("there is no such organisation"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("create no-such-group"), "{error}");
     // Nothing is there, and that is an answer.
-    assert_eq!(host().find(&path).await.unwrap(), None);
-    assert_eq!(host().get(ProjectId(987_654_321)).await.unwrap(), None);
+    assert_eq!(host.find(&path).await.unwrap(), None);
+    assert_eq!(host.get(ProjectId(987_654_321)).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn our_own_namespace_takes_repositories_too() {
     let user = gitea().create_user("operator-user").unwrap();
     let token = gitea().create_token(&user).unwrap();
-    let host = host_at(&gitea().url(), &token);
+    let host = Site::Gitea.host_at(&gitea().url(), &token);
     let path = RepoPath::new("operator-user", "mine").unwrap();
     let project = host.create(&path, "Mine").await.unwrap();
     assert_eq!(project.path, path);
 }
 
 /// A token that is not known is neither an absence nor an empty list.
-#[tokio::test]
-async fn a_token_that_is_not_known_is_told_and_not_shown() {
-    let project = new_project(&host()).await;
-    let stranger = host_at(&gitea().url(), "0123456789abcdef0123456789abcdef01234567");
+async fn a_token_that_is_not_known_is_told_and_not_shown(site: &Site) {
+    let project = site.new_project().await;
+    let stranger = site.host_at(&site.url(), "0123456789abcdef0123456789abcdef01234567");
     for error in [
         stranger.find(&project.path).await.unwrap_err(),
         stranger.deploy_keys(&project).await.unwrap_err(),
@@ -109,18 +114,16 @@ async fn a_token_that_is_not_known_is_told_and_not_shown() {
 }
 
 /// B31: a slash at the end of the address is none in the middle of another.
-#[tokio::test]
-async fn an_address_may_end_in_a_slash() {
-    let project = new_project(&host()).await;
-    let host = host_at(&format!("{}/", gitea().url()), gitea().token());
+async fn an_address_may_end_in_a_slash(site: &Site) {
+    let project = site.new_project().await;
+    let host = site.host_at(&format!("{}/", site.url()), site.token());
     assert_eq!(host.find(&project.path).await.unwrap(), Some(project));
 }
 
 /// What is archived takes no changes, and says so.
-#[tokio::test]
-async fn an_archived_repository_takes_no_commit() {
-    let host = host();
-    let project = new_project(&host).await;
+async fn an_archived_repository_takes_no_commit(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
     host.commit(&project, &creations(&[("a", "A")]), &note())
         .await
         .unwrap();
@@ -132,6 +135,23 @@ async fn an_archived_repository_takes_no_commit() {
         .unwrap_err();
     assert!(error.to_string().contains("commit 1 files"), "{error}");
     assert!(!host.files(&project).await.unwrap().contains_key(&file("b")));
+}
+
+/// Newer servers keep what was deleted for some days: it is as good as gone.
+#[tokio::test]
+async fn what_gitlab_keeps_after_its_deletion_is_gone() {
+    let site = Site::gitlab().await;
+    if let Site::GitLab(double) = &site {
+        double.delay_deletions(true);
+    }
+    let (host, project) = (site.host(), site.new_project().await);
+    host.delete(&project).await.unwrap();
+    assert_eq!(host.find(&project.path).await.unwrap(), None);
+    assert_eq!(host.get(project.id).await.unwrap(), None);
+    host.delete(&project).await.unwrap();
+    // Its place is not free yet.
+    let error = host.create(&project.path, "").await.unwrap_err();
+    assert!(matches!(error, Error::Conflict { .. }), "{error}");
 }
 
 #[test]

@@ -1,0 +1,465 @@
+//! GitLab, by version 4 of its REST interface.
+
+mod files;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use evenkeel_core::Sensitive;
+use jiff::civil::Date;
+use reqwest::{Method, StatusCode, Url};
+use serde_json::{Value, json};
+
+use super::{
+    BlobDigest, CommitNote, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken, Project,
+    ProjectId, PublicKey, RepoPath, Variable, VariableSetting,
+};
+use crate::Error;
+use crate::remote::{Answer, Call, Reach, Remote};
+
+/// How long one call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many items are asked for at once; GitLab gives no more.
+const PAGE_SIZE: usize = 100;
+
+/// How many pages of one list are read.
+const PAGES_MAX: usize = 400;
+
+/// Variables of this scope are good for every environment; those of another are none of ours.
+const EVERY_ENVIRONMENT: &str = "*";
+
+/// The role that a token of a project gets: maintainer, which may push to protected branches.
+const MAINTAINER: u64 = 40;
+
+/// Which GitLab, and whose token.
+#[derive(Clone, Debug)]
+pub struct GitLabSettings {
+    /// Its address: `https://git.example.org`. What follows the host is kept, for servers that live below a path.
+    pub address: Url,
+    /// A token with the scope `api` of somebody who maintains the groups.
+    pub token: Sensitive<String>,
+    /// A certificate authority to trust beside the machine's, in PEM.
+    pub authority: Option<Vec<u8>>,
+}
+
+/// A GitLab server.
+#[derive(Clone, Debug)]
+pub struct GitLab {
+    remote: Remote,
+    token: Sensitive<String>,
+}
+
+/// One request, without what all have.
+struct Request<'a> {
+    doing: &'a str,
+    method: Method,
+    path: Vec<&'a str>,
+    query: Vec<(&'a str, String)>,
+    body: Option<Value>,
+    timeout: Option<Duration>,
+}
+
+impl<'a> Request<'a> {
+    fn new(doing: &'a str, method: Method, path: &[&'a str]) -> Self {
+        Self {
+            doing,
+            method,
+            path: path.to_vec(),
+            query: Vec::new(),
+            body: None,
+            timeout: None,
+        }
+    }
+
+    fn body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+}
+
+impl GitLab {
+    /// One of these settings. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the settings cannot be used.
+    pub fn new(settings: &GitLabSettings) -> Result<Self, Error> {
+        let remote = Remote::new(&Reach {
+            system: "GitLab",
+            base: &settings.address,
+            timeout: CALL_TIMEOUT,
+            authority: settings.authority.as_deref(),
+        })?;
+        Ok(Self {
+            remote,
+            token: settings.token.clone(),
+        })
+    }
+
+    async fn call(&self, request: Request<'_>) -> Result<Answer, Error> {
+        self.remote
+            .call(Call {
+                doing: request.doing,
+                method: request.method,
+                path: ["api", "v4"].into_iter().chain(request.path).collect(),
+                query: request.query,
+                headers: vec![("private-token", self.token.expose().as_str())],
+                body: request.body,
+                timeout: request.timeout,
+            })
+            .await
+    }
+
+    /// A call that has to succeed.
+    async fn succeed(&self, request: Request<'_>) -> Result<Value, Error> {
+        let doing = request.doing;
+        let answer = self.call(request).await?;
+        self.successful(doing, answer)
+    }
+
+    fn successful(&self, doing: &str, answer: Answer) -> Result<Value, Error> {
+        if answer.status.is_success() {
+            Ok(answer.body)
+        } else {
+            Err(self.remote.refusal(doing, &answer))
+        }
+    }
+
+    /// A deletion: what is gone is as good.
+    async fn remove(&self, request: Request<'_>) -> Result<(), Error> {
+        let doing = request.doing;
+        let answer = self.call(request).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        self.successful(doing, answer).map(drop)
+    }
+
+    /// All pages of a list; none if there is nothing of which to list anything.
+    async fn list_if_any(
+        &self,
+        doing: &str,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Option<Vec<Value>>, Error> {
+        let mut items = Vec::new();
+        let mut page = "1".to_owned();
+        for _ in 0..PAGES_MAX {
+            let mut request = Request::new(doing, Method::GET, path);
+            request.query = vec![("page", page.clone()), ("per_page", PAGE_SIZE.to_string())];
+            request
+                .query
+                .extend(query.iter().map(|(name, value)| (*name, (*value).to_owned())));
+            let answer = self.call(request).await?;
+            if answer.status == StatusCode::NOT_FOUND {
+                return Ok(None);
+            }
+            let next = answer.headers.get("x-next-page").cloned();
+            let body = self.successful(doing, answer)?;
+            let found = body
+                .as_array()
+                .ok_or_else(|| self.remote.not_understood(doing, "it holds no list"))?;
+            items.extend_from_slice(found);
+            // Empty on the last page.
+            match next.as_ref().and_then(|next| next.to_str().ok()) {
+                Some(next) if !next.is_empty() => next.clone_into(&mut page),
+                _ => return Ok(Some(items)),
+            }
+        }
+        Err(self
+            .remote
+            .not_understood(doing, format!("the list has more than {PAGES_MAX} pages")))
+    }
+
+    /// All pages of a list.
+    async fn list(&self, doing: &str, path: &[&str]) -> Result<Vec<Value>, Error> {
+        let list = self.list_if_any(doing, path, &[]).await?;
+        list.ok_or_else(|| Error::Refused {
+            system: self.remote.system(),
+            doing: doing.to_owned(),
+            status: StatusCode::NOT_FOUND.as_u16(),
+            problem: "it is not there".to_owned(),
+        })
+    }
+
+    async fn look(&self, doing: &str, id: &str) -> Result<Option<Project>, Error> {
+        let answer = self
+            .call(Request::new(doing, Method::GET, &["projects", id]))
+            .await?;
+        // It leads to where the repository has been moved.
+        if answer.status == StatusCode::NOT_FOUND || answer.status.is_redirection() {
+            return Ok(None);
+        }
+        let body = self.successful(doing, answer)?;
+        if wire::is_going(&body) {
+            return Ok(None);
+        }
+        self.understand(doing, wire::project(&body)).map(Some)
+    }
+
+    fn understand<T>(&self, doing: &str, read: Result<T, String>) -> Result<T, Error> {
+        read.map_err(|problem| self.remote.not_understood(doing, problem))
+    }
+
+    fn understand_all<T>(
+        &self,
+        doing: &str,
+        items: &[Value],
+        read: fn(&Value) -> Result<T, String>,
+    ) -> Result<Vec<T>, Error> {
+        items
+            .iter()
+            .map(|item| self.understand(doing, read(item)))
+            .collect()
+    }
+
+    /// The number of a group or of somebody's own namespace.
+    async fn namespace(&self, group: &str) -> Result<Option<u64>, Error> {
+        let doing = format!("look for the group {group}");
+        let answer = self
+            .call(Request::new(&doing, Method::GET, &["namespaces", group]))
+            .await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        let body = self.successful(&doing, answer)?;
+        self.understand(&doing, wire::id(&body)).map(Some)
+    }
+
+    async fn edit(&self, doing: &str, project: &Project, body: Value) -> Result<(), Error> {
+        let id = project.id.0.to_string();
+        let request = Request::new(doing, Method::PUT, &["projects", &id]).body(body);
+        self.succeed(request).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl GitHost for GitLab {
+    fn kind(&self) -> &'static str {
+        "gitlab"
+    }
+
+    async fn ensure_group(&self, group: &str) -> Result<(), Error> {
+        let mut parent = None;
+        let mut above = String::new();
+        for name in group.split('/') {
+            let path = if above.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{above}/{name}")
+            };
+            let id = match self.namespace(&path).await? {
+                Some(id) => id,
+                None => {
+                    let doing = format!("create the group {path}");
+                    let body =
+                        json!({ "name": name, "path": name, "parent_id": parent, "visibility": "private" });
+                    let request = Request::new(&doing, Method::POST, &["groups"]).body(body);
+                    let made = self.succeed(request).await?;
+                    self.understand(&doing, wire::id(&made))?
+                }
+            };
+            parent = Some(id);
+            above = path;
+        }
+        Ok(())
+    }
+
+    async fn find(&self, path: &RepoPath) -> Result<Option<Project>, Error> {
+        let doing = format!("look for the repository {path}");
+        // Its path is one segment of ours, with the slashes escaped once.
+        let found = self.look(&doing, &path.to_string()).await?;
+        // An old path still finds a repository that has been moved.
+        Ok(found.filter(|project| project.path.is_same_place(path)))
+    }
+
+    async fn get(&self, id: ProjectId) -> Result<Option<Project>, Error> {
+        let doing = format!("look for the repository number {}", id.0);
+        self.look(&doing, &id.0.to_string()).await
+    }
+
+    async fn create(&self, path: &RepoPath, description: &str) -> Result<Project, Error> {
+        let doing = format!("create the repository {path}");
+        let Some(namespace) = self.namespace(path.group()).await? else {
+            return Err(Error::Refused {
+                system: self.remote.system(),
+                doing,
+                status: StatusCode::NOT_FOUND.as_u16(),
+                problem: format!("there is no such group: create {}", path.group()),
+            });
+        };
+        let body = json!({
+            "name": path.name(), "path": path.name(), "namespace_id": namespace, "description": description,
+            "visibility": "private", "initialize_with_readme": false,
+        });
+        let answer = self
+            .call(Request::new(&doing, Method::POST, &["projects"]).body(body))
+            .await?;
+        if answer.status == StatusCode::BAD_REQUEST && wire::says(&answer.body, &["has already been taken"]) {
+            return Err(Error::Conflict { doing });
+        }
+        let body = self.successful(&doing, answer)?;
+        self.understand(&doing, wire::project(&body))
+    }
+
+    async fn describe(&self, project: &Project, description: &str) -> Result<(), Error> {
+        let doing = format!("describe the repository {}", project.path);
+        self.edit(&doing, project, json!({ "description": description }))
+            .await
+    }
+
+    async fn set_archived(&self, project: &Project, archived: bool) -> Result<(), Error> {
+        let (verb, path) = if archived {
+            ("archive", "archive")
+        } else {
+            ("bring back", "unarchive")
+        };
+        let doing = format!("{verb} the repository {}", project.path);
+        let id = project.id.0.to_string();
+        let request = Request::new(&doing, Method::POST, &["projects", &id, path]);
+        self.succeed(request).await.map(drop)
+    }
+
+    async fn delete(&self, project: &Project) -> Result<(), Error> {
+        let doing = format!("delete the repository {}", project.path);
+        let id = project.id.0.to_string();
+        let present = self
+            .call(Request::new(&doing, Method::GET, &["projects", &id]))
+            .await?;
+        if present.status == StatusCode::NOT_FOUND || wire::is_going(&present.body) {
+            return Ok(());
+        }
+        self.successful(&doing, present)?;
+        self.remove(Request::new(&doing, Method::DELETE, &["projects", &id]))
+            .await
+    }
+
+    async fn deploy_keys(&self, project: &Project) -> Result<Vec<PresentKey>, Error> {
+        let doing = format!("list the deploy keys of {}", project.path);
+        let id = project.id.0.to_string();
+        let keys = self.list(&doing, &["projects", &id, "deploy_keys"]).await?;
+        self.understand_all(&doing, &keys, wire::key)
+    }
+
+    async fn add_deploy_key(
+        &self,
+        project: &Project,
+        title: &str,
+        key: &PublicKey,
+        may_write: bool,
+    ) -> Result<(), Error> {
+        let doing = format!("add the deploy key {title} to {}", project.path);
+        let id = project.id.0.to_string();
+        let body = json!({ "title": title, "key": key.to_string(), "can_push": may_write });
+        let request = Request::new(&doing, Method::POST, &["projects", &id, "deploy_keys"]).body(body);
+        self.succeed(request).await.map(drop)
+    }
+
+    async fn delete_deploy_key(&self, project: &Project, key: u64) -> Result<(), Error> {
+        let doing = format!("delete the deploy key {key} of {}", project.path);
+        let (id, key) = (project.id.0.to_string(), key.to_string());
+        let path = ["projects", &id, "deploy_keys", &key];
+        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+    }
+
+    async fn files(&self, project: &Project) -> Result<BTreeMap<FilePath, BlobDigest>, Error> {
+        self.tree(project).await
+    }
+
+    async fn commit(
+        &self,
+        project: &Project,
+        changes: &BTreeMap<FilePath, FileAction>,
+        note: &CommitNote,
+    ) -> Result<(), Error> {
+        self.commit_all(project, changes, note).await
+    }
+
+    async fn variables(&self, project: &Project) -> Result<BTreeMap<String, Variable>, Error> {
+        let doing = format!("list the variables of {}", project.path);
+        let id = project.id.0.to_string();
+        let variables = self.list(&doing, &["projects", &id, "variables"]).await?;
+        let ours: Vec<Value> = variables
+            .into_iter()
+            .filter(|variable| {
+                variable["environment_scope"]
+                    .as_str()
+                    .is_none_or(|scope| scope == EVERY_ENVIRONMENT)
+            })
+            .collect();
+        let variables = self.understand_all(&doing, &ours, wire::variable)?;
+        Ok(variables.into_iter().collect())
+    }
+
+    async fn set_variable(
+        &self,
+        project: &Project,
+        name: &str,
+        setting: &VariableSetting,
+    ) -> Result<(), Error> {
+        let doing = format!("set the variable {name} of {}", project.path);
+        let id = project.id.0.to_string();
+        let body = json!({
+            "key": name, "value": setting.value.expose(), "masked": setting.is_masked,
+            "protected": setting.options.is_protected, "raw": setting.options.is_raw,
+            "description": setting.options.description, "environment_scope": EVERY_ENVIRONMENT,
+        });
+        let path = ["projects", &id, "variables", name];
+        let mut change = Request::new(&doing, Method::PUT, &path).body(body.clone());
+        change.query = scope();
+        let answer = self.call(change).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            let request = Request::new(&doing, Method::POST, &path[..3]).body(body);
+            return self.succeed(request).await.map(drop);
+        }
+        self.successful(&doing, answer).map(drop)
+    }
+
+    async fn delete_variable(&self, project: &Project, name: &str, _: bool) -> Result<(), Error> {
+        let doing = format!("delete the variable {name} of {}", project.path);
+        let id = project.id.0.to_string();
+        let path = ["projects", &id, "variables", name];
+        let mut request = Request::new(&doing, Method::DELETE, &path);
+        request.query = scope();
+        self.remove(request).await
+    }
+
+    async fn access_tokens(&self, project: &Project) -> Result<Vec<PresentToken>, Error> {
+        let doing = format!("list the access tokens of {}", project.path);
+        let id = project.id.0.to_string();
+        let tokens = self.list(&doing, &["projects", &id, "access_tokens"]).await?;
+        self.understand_all(&doing, &tokens, wire::token)
+    }
+
+    async fn create_access_token(
+        &self,
+        project: &Project,
+        name: &str,
+        expires_on: Date,
+    ) -> Result<NewToken, Error> {
+        let doing = format!("create the access token {name} of {}", project.path);
+        let id = project.id.0.to_string();
+        let body = json!({
+            "name": name, "scopes": ["write_repository"], "access_level": MAINTAINER,
+            "expires_at": expires_on.to_string(),
+        });
+        let request = Request::new(&doing, Method::POST, &["projects", &id, "access_tokens"]).body(body);
+        let made = self.succeed(request).await?;
+        let made = wire::new_token(&made, expires_on);
+        self.understand(&doing, made)
+    }
+
+    async fn revoke_access_token(&self, project: &Project, token: u64) -> Result<(), Error> {
+        let doing = format!("revoke the access token {token} of {}", project.path);
+        let (id, token) = (project.id.0.to_string(), token.to_string());
+        let path = ["projects", &id, "access_tokens", &token];
+        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+    }
+}
+
+/// Which of several variables of one name is meant.
+fn scope() -> Vec<(&'static str, String)> {
+    vec![("filter[environment_scope]", EVERY_ENVIRONMENT.to_owned())]
+}

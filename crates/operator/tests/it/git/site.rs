@@ -1,0 +1,196 @@
+//! The Git hosts at which the suite runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use evenkeel_core::Sensitive;
+use evenkeel_operator::git::{GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, Project, RepoPath};
+use evenkeel_testkit::{GitLab as GitLabDouble, gitea};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// A Git host, seen as its administrator sees it.
+pub(crate) enum Site {
+    /// A real one, which all tests share.
+    Gitea,
+    /// A double, of this test alone.
+    GitLab(GitLabDouble),
+}
+
+/// Runs each of these tests at every host.
+macro_rules! at_every_host {
+    ($($name:ident),* $(,)?) => {
+        mod at_gitea {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(&crate::git::Site::Gitea).await;
+            })*
+        }
+        mod at_gitlab {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(&crate::git::Site::gitlab().await).await;
+            })*
+        }
+    };
+}
+pub(crate) use at_every_host;
+
+impl Site {
+    pub(crate) async fn gitlab() -> Self {
+        Self::GitLab(GitLabDouble::start().await)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Gitea => gitea().url(),
+            Self::GitLab(double) => double.url(),
+        }
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        match self {
+            Self::Gitea => gitea().token(),
+            Self::GitLab(double) => double.token(),
+        }
+    }
+
+    pub(crate) fn host(&self) -> Arc<dyn GitHost> {
+        self.host_at(&self.url(), self.token())
+    }
+
+    pub(crate) fn host_at(&self, address: &str, token: &str) -> Arc<dyn GitHost> {
+        evenkeel_testkit::install_crypto_provider();
+        let address = address.parse().unwrap();
+        let token = Sensitive::new(token.to_owned());
+        match self {
+            Self::Gitea => Arc::new(
+                Gitea::new(&GiteaSettings {
+                    address,
+                    token,
+                    authority: None,
+                })
+                .unwrap(),
+            ),
+            Self::GitLab(_) => Arc::new(
+                GitLab::new(&GitLabSettings {
+                    address,
+                    token,
+                    authority: None,
+                })
+                .unwrap(),
+            ),
+        }
+    }
+
+    /// A group of its own, so that tests do not meet.
+    pub(crate) async fn new_group(&self) -> String {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("group-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        self.host().ensure_group(&name).await.unwrap();
+        name
+    }
+
+    /// A new repository, as the host shows it.
+    pub(crate) async fn new_project(&self) -> Project {
+        let path = RepoPath::new(&self.new_group().await, "t-one").unwrap();
+        self.host().create(&path, "One Corp.").await.unwrap()
+    }
+
+    /// Asks the host by its own interface, below the address of a repository.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "calls of a test, to a server on loopback"
+    )]
+    pub(crate) async fn call(&self, method: Method, project: &Project, below: &str, body: Value) -> Value {
+        evenkeel_testkit::install_crypto_provider();
+        let (address, header, token) = match self {
+            Self::Gitea => (
+                format!("{}/api/v1/repos/{}{below}", self.url(), project.path),
+                "authorization",
+                format!("token {}", self.token()),
+            ),
+            Self::GitLab(_) => (
+                format!("{}/api/v4/projects/{}{below}", self.url(), project.id.0),
+                "private-token",
+                self.token().to_owned(),
+            ),
+        };
+        let mut request = reqwest::Client::new()
+            .request(method, address)
+            .header(header, token);
+        if !body.is_null() {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{status}: {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Gives a repository another name.
+    pub(crate) async fn rename(&self, project: &Project, name: &str) {
+        let (method, body) = match self {
+            Self::Gitea => (Method::PATCH, json!({ "name": name })),
+            Self::GitLab(_) => (Method::PUT, json!({ "name": name, "path": name })),
+        };
+        self.call(method, project, "", body).await;
+    }
+
+    /// Makes a branch of that name, and the default one of it.
+    pub(crate) async fn use_branch(&self, project: &Project, name: &str) {
+        let (below, branch, method) = match self {
+            Self::Gitea => ("/branches", json!({ "new_branch_name": name }), Method::PATCH),
+            Self::GitLab(_) => (
+                "/repository/branches",
+                json!({ "branch": name, "ref": project.default_branch.as_deref().unwrap_or("main") }),
+                Method::PUT,
+            ),
+        };
+        self.call(Method::POST, project, below, branch).await;
+        self.call(method, project, "", json!({ "default_branch": name }))
+            .await;
+    }
+
+    /// How many files lie at the root of a branch.
+    pub(crate) async fn files_on(&self, project: &Project, branch: &str) -> usize {
+        let below = match self {
+            Self::Gitea => format!("/git/trees/{branch}"),
+            Self::GitLab(_) => format!("/repository/tree?ref={branch}"),
+        };
+        let found = self.call(Method::GET, project, &below, Value::Null).await;
+        let list = match self {
+            Self::Gitea => &found["tree"],
+            Self::GitLab(_) => &found,
+        };
+        list.as_array().unwrap().len()
+    }
+
+    /// Message, author's name and address of each commit on the default branch.
+    pub(crate) async fn commits(&self, project: &Project) -> Vec<[String; 3]> {
+        let below = match self {
+            Self::Gitea => "/commits?limit=50",
+            Self::GitLab(_) => "/repository/commits?per_page=50",
+        };
+        let found = self.call(Method::GET, project, below, Value::Null).await;
+        let text = |value: &Value| value.as_str().unwrap().trim().to_owned();
+        let read = |commit: &Value| match self {
+            Self::Gitea => {
+                let commit = &commit["commit"];
+                let author = &commit["author"];
+                [
+                    text(&commit["message"]),
+                    text(&author["name"]),
+                    text(&author["email"]),
+                ]
+            }
+            Self::GitLab(_) => [
+                text(&commit["message"]),
+                text(&commit["author_name"]),
+                text(&commit["author_email"]),
+            ],
+        };
+        found.as_array().unwrap().iter().map(read).collect()
+    }
+}
