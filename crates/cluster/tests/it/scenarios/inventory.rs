@@ -17,7 +17,7 @@ fn documents(count: usize) -> Vec<ManifestObject> {
 }
 
 /// The parts of a component's record, by name, with their sizes in base64.
-async fn parts(env: &Env, component: &Component<'_>) -> Vec<(String, usize)> {
+pub(super) async fn parts(env: &Env, component: &Component<'_>) -> Vec<(String, usize)> {
     let selector = format!("evenkeel.dev/record-of={}", component.target.parent_name());
     let listed = env.must(&format!("{PARENTS}?labelSelector={selector}")).await;
     let size = |part: &Value| part["data"]["objects"].as_str().unwrap().len();

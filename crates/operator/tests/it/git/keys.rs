@@ -51,14 +51,14 @@ async fn keys_are_added_listed_and_deleted(site: &Site) {
 async fn more_keys_than_a_page_are_all_listed(site: &Site) {
     let host = site.host();
     let project = site.new_project().await;
-    // Gitea shows 50 of them at once, GitLab 100.
-    for number in 0..120 {
+    let count = site.more_than_a_page();
+    for number in 0..count {
         host.add_deploy_key(&project, &format!("k{number}"), &key(1000 + number), false)
             .await
             .unwrap();
     }
     let keys = host.deploy_keys(&project).await.unwrap();
-    assert_eq!(keys.len(), 120);
+    assert_eq!(keys.len(), count);
 }
 
 async fn what_is_no_key_is_refused(site: &Site) {

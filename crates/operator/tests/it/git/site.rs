@@ -41,6 +41,14 @@ impl Site {
         Self::GitLab(GitLabDouble::start().await)
     }
 
+    /// More entries than the host lists on one page: Gitea lists 50, GitLab 100.
+    pub(crate) fn more_than_a_page(&self) -> usize {
+        match self {
+            Self::Gitea => 60,
+            Self::GitLab(_) => 120,
+        }
+    }
+
     pub(crate) fn url(&self) -> String {
         match self {
             Self::Gitea => gitea().url(),
