@@ -20,7 +20,7 @@ use crate::discovery::Resource;
 use crate::live::LiveObject;
 use crate::mark::Mark;
 use crate::objects::Selection;
-use crate::readiness::{self, ObjectState, Patience, Readiness};
+use crate::readiness::{self, ObjectState, Patience, Readiness, Surroundings, webhooks};
 use crate::watches::Baseline;
 use crate::{Cluster, Error, ReadinessRules, order};
 
@@ -462,7 +462,12 @@ impl Cluster {
         let whole = self.get_full(resource, object).await?;
         let readiness = match &whole {
             Some(whole) => match rules.judge(whole, Patience::Settled) {
-                // The two verdicts that more than the object itself can change.
+                // The verdicts that more than the object itself can change.
+                Readiness::Ready if webhooks::is_configuration(&object.group_kind()) => {
+                    let mut surroundings = Surroundings::from(Patience::Settled);
+                    surroundings.unserved = self.backends(std::slice::from_ref(whole)).await?.unserved;
+                    rules.judge_in(whole, &surroundings)
+                }
                 Readiness::Ready if says_no_generation(whole) => {
                     rules.judge_in(whole, &self.surroundings(resource).await)
                 }

@@ -13,6 +13,7 @@
 //! | Namespace | active |
 //! | CustomResourceDefinition | established |
 //! | APIService | available |
+//! | ValidatingWebhookConfiguration, MutatingWebhookConfiguration | every Service that a webhook with `failurePolicy: Fail` is called at has a ready endpoint |
 //! | custom resources | `Ready` is true at this generation, not `Reconciling`, not `Stalled`; without conditions at once, after a moment for the controller to begin; where its definition declares `status.observedGeneration`, never before that is written |
 //! | HorizontalPodAutoscaler and all others | at once: metrics of a new workload come late |
 //!
@@ -25,6 +26,7 @@ mod custom;
 mod expression;
 mod rules;
 mod storage;
+pub(crate) mod webhooks;
 mod workloads;
 
 pub use rules::{ReadinessRules, RuleProblem};
@@ -110,6 +112,8 @@ pub(crate) struct Surroundings {
     pub(crate) reports_generation: bool,
     /// StorageClasses whose claims are bound only once a pod uses them.
     pub(crate) late_binding: BTreeSet<String>,
+    /// Services of webhooks that have no ready endpoint.
+    pub(crate) unserved: BTreeSet<webhooks::Backend>,
 }
 
 impl From<Patience> for Surroundings {
@@ -118,6 +122,7 @@ impl From<Patience> for Surroundings {
             patience,
             reports_generation: false,
             late_binding: BTreeSet::new(),
+            unserved: BTreeSet::new(),
         }
     }
 }
@@ -134,7 +139,7 @@ impl Surroundings {
 type Rule = fn(&Object<'_>) -> Readiness;
 
 /// The kinds with a rule of their own.
-const RULES: [(&str, &str, Rule); 13] = [
+const RULES: [(&str, &str, Rule); 15] = [
     ("apps", "Deployment", workloads::deployment),
     ("apps", "StatefulSet", workloads::stateful_set),
     ("apps", "DaemonSet", workloads::daemon_set),
@@ -152,6 +157,16 @@ const RULES: [(&str, &str, Rule); 13] = [
         storage::definition,
     ),
     ("apiregistration.k8s.io", "APIService", storage::api_service),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+        webhooks::configuration,
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+        webhooks::configuration,
+    ),
 ];
 
 fn rule(kind: &GroupKind) -> Option<Rule> {
@@ -200,6 +215,9 @@ fn forestalled(object: &Object<'_>) -> Option<Readiness> {
 /// The verdict by the rule of the kind.
 fn built_in(object: &Object<'_>, surroundings: &Surroundings) -> Readiness {
     let kind = object.group_kind();
+    if let Some(verdict) = webhooks::waits_for_backend(object, &kind, surroundings) {
+        return verdict;
+    }
     match rule(&kind) {
         Some(_) if storage::waits_for_consumer(object, &kind, surroundings) => Readiness::Ready,
         Some(rule) => rule(object),

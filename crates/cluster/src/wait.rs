@@ -1,6 +1,7 @@
 //! Waiting until objects are ready, or gone: driven by watches, never by asking again and again.
 
 pub(crate) mod absence;
+mod backends;
 pub(crate) mod completion;
 pub(crate) mod diagnosis;
 mod surroundings;
@@ -19,9 +20,11 @@ use crate::connection::{WatchEvent, WatchStream};
 use crate::discovery::Resource;
 use crate::objects::Selection;
 use crate::progress::{Event, Observer};
-use crate::readiness::{ObjectState, Patience, Readiness, ReadinessRules, Surroundings};
+use crate::readiness::{ObjectState, Patience, Readiness, ReadinessRules, Surroundings, webhooks};
 use crate::session::Session;
 use crate::{Cluster, Error, ErrorClass};
+
+use backends::Backends;
 
 /// How long a custom resource may say nothing before it is taken as it is.
 const GRACE: Duration = Duration::from_secs(5);
@@ -213,6 +216,18 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// The same, knowing what is behind webhooks.
+    fn with(&self, backends: &Backends) -> Self {
+        Self {
+            board: self.board,
+            settled_at: self.settled_at,
+            surroundings: Surroundings {
+                unserved: backends.unserved.clone(),
+                ..self.surroundings.clone()
+            },
+        }
+    }
+
     fn known(&self, object: &Value) -> Known {
         let surroundings = self.surroundings.with(patience(self.settled_at));
         known(object, self.board.rules.judge_in(object, &surroundings))
@@ -286,6 +301,12 @@ async fn list_and_watch(
 ) -> Result<Option<Result<(), Ended>>, Error> {
     let board = judge.board;
     let listed = cluster.list_full(resource, selection).await?;
+    let backends = if webhooks::is_configuration(&resource.kind.group_kind()) {
+        cluster.backends(&listed.items).await?
+    } else {
+        Backends::default()
+    };
+    let judge = &judge.with(&backends);
     *board.outage.lock().unwrap_or_else(PoisonError::into_inner) = None;
     let silent = judge_all(resource, awaited, &listed.items, judge);
     if let Some(verdict) = board.verdict(awaited) {
@@ -295,7 +316,11 @@ async fn list_and_watch(
         .watch_kind(resource, selection, &listed.resource_version, false)
         .await;
     match watch {
-        Ok(mut watch) => follow(&mut watch, awaited, silent, judge).await,
+        Ok(mut watch) => tokio::select! {
+            verdict = follow(&mut watch, awaited, silent, judge) => verdict,
+            // Everything is looked at anew.
+            changed = cluster.backends_changed(&backends) => changed.map(|()| None),
+        },
         Err(Error::Expired { .. }) => Ok(None),
         Err(error) => Err(error),
     }

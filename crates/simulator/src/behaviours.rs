@@ -24,6 +24,7 @@ use crate::work::Item;
 mod adoption;
 mod daemon_set;
 mod deployment;
+mod endpoint_slice;
 mod garbage;
 mod job;
 mod namespace;
@@ -172,6 +173,7 @@ impl State {
             Item::Pod(key) => self.reconcile_pod(&key, now),
             Item::Claim(key) => self.reconcile_claim(&key, now),
             Item::Service(key) => self.reconcile_service(&key, now),
+            Item::EndpointSlices(namespace) => self.reconcile_endpoint_slices(&namespace),
             Item::DisruptionBudgets(namespace) => self.reconcile_disruption_budgets(&namespace),
             Item::Dependents(uid) => self.collect_dependents(uid),
             Item::Owners(resource, key) => self.check_owners(resource, &key),

@@ -27,6 +27,8 @@ pub(crate) enum Item {
     Claim(Key),
     Service(Key),
     DisruptionBudgets(Arc<str>),
+    /// What stands behind the services of a namespace.
+    EndpointSlices(Arc<str>),
     /// Objects owned by one that is gone or going.
     Dependents(Uuid),
     /// Whether the owners of an object exist.
@@ -117,11 +119,17 @@ impl Work {
             ("batch", "Job") => Some(Item::Job(key.clone())),
             ("", "Pod") => {
                 self.push(Item::DisruptionBudgets(key.namespace.clone()));
+                self.push(Item::EndpointSlices(key.namespace.clone()));
                 Some(Item::Pod(key.clone()))
             }
             ("policy", "PodDisruptionBudget") => Some(Item::DisruptionBudgets(key.namespace.clone())),
             ("", "PersistentVolumeClaim") => Some(Item::Claim(key.clone())),
-            ("", "Service") => Some(Item::Service(key.clone())),
+            ("", "Service") => {
+                self.push(Item::EndpointSlices(key.namespace.clone()));
+                Some(Item::Service(key.clone()))
+            }
+            // Somebody else's writes are undone.
+            ("discovery.k8s.io", "EndpointSlice") => Some(Item::EndpointSlices(key.namespace.clone())),
             ("", "Namespace") => Some(Item::Namespace(key.name.clone())),
             ("", "Node") => Some(Item::Nodes),
             ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(Item::Definition(key.name.clone())),

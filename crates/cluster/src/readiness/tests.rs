@@ -142,3 +142,31 @@ fn pods_tell_what_keeps_them() {
         {"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]}});
     assert_eq!(pod_trouble(&starting).as_deref(), Some("the pod is Pending"));
 }
+
+#[test]
+fn a_webhook_that_must_answer_needs_somebody_behind_it() {
+    let webhook = |policy: serde_json::Value| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "webhooks": [{"name": "a.example.com", "failurePolicy": policy,
+                "clientConfig": {"service": {"namespace": "hooks", "name": "backend"}}},
+                {"name": "b.example.com", "clientConfig": {"url": "https://elsewhere.example/"}}]})
+    };
+    let mut surroundings = Surroundings::from(Patience::Fresh);
+    let judge = |object: &serde_json::Value, surroundings: &Surroundings| {
+        ReadinessRules::default().judge_in(object, surroundings)
+    };
+    assert!(judge(&webhook(json!("Fail")), &surroundings).is_ready());
+    surroundings.unserved.insert(webhooks::Backend {
+        namespace: "hooks".to_owned(),
+        name: "backend".to_owned(),
+    });
+    for policy in [json!("Fail"), json!(null)] {
+        assert_eq!(
+            judge(&webhook(policy), &surroundings),
+            Readiness::InProgress(
+                "Service hooks/backend, which its webhooks are called at, has no ready endpoint".to_owned()
+            )
+        );
+    }
+    assert!(judge(&webhook(json!("Ignore")), &surroundings).is_ready());
+}

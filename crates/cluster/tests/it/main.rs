@@ -12,6 +12,7 @@ mod component;
 mod connection;
 mod documents;
 mod env;
+mod every_call;
 mod scenarios;
 mod watched;
 mod wire;
@@ -102,13 +103,15 @@ scenarios! {
         workloads_become_ready, a_failed_job_is_reported_at_once, time_out_gives_a_diagnosis,
         a_terminating_pod_is_not_ready, a_claim_and_a_service_are_waited_for, custom_resources_by_condition,
         a_check_sees_what_is_no_longer_ready, a_rule_of_the_component_decides,
-        what_its_controller_has_never_seen_is_not_ready, a_claim_may_wait_for_its_first_consumer,
+        a_webhook_waits_for_somebody_to_answer, what_its_controller_has_never_seen_is_not_ready, a_claim_may_wait_for_its_first_consumer,
         the_last_words_of_a_crashing_container_are_told,
     }
     faults {
         an_install_survives_a_fault_at_any_call, an_upgrade_survives_a_fault_at_any_call,
         a_prune_survives_a_fault_at_any_call, a_deletion_survives_a_fault_at_any_call,
-        a_record_in_parts_survives_a_fault_at_any_call,
+        a_record_in_parts_survives_a_fault_at_any_call, a_move_survives_a_fault_at_any_call,
+        a_component_without_its_parent_survives_a_fault_at_any_call,
+        a_deletion_without_the_parent_survives_a_fault_at_any_call,
     }
     inventory { a_large_record_is_kept_in_parts, twenty_thousand_objects_are_remembered }
     contested {
@@ -129,6 +132,7 @@ scenarios! {
         a_running_hook_is_gone_on_with, a_hook_that_vanished_fails_once_and_runs_again, a_job_that_removes_itself_is_done,
         definitions_may_be_hooks, a_deletion_has_hooks_and_takes_along_what_they_left,
         orphans_of_hooks_stay_without_our_label, an_install_with_hooks_survives_a_fault_at_any_call,
+        a_deletion_with_hooks_survives_a_fault_at_any_call,
     }
     renders { renders_are_kept, values_are_read }
     refusals { secrets_are_in_no_error, a_secret_of_a_wrong_type_is_not_quoted, the_forbidden_is_named, bad_manifests_name_their_source }

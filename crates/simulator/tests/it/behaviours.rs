@@ -307,3 +307,134 @@ async fn a_definition_serves_its_kind_and_takes_its_objects_along() {
     .await;
     simulator.stop().await;
 }
+
+/// As the real controller: a slice as soon as there is a service, with what stands behind it; it goes with the service.
+#[tokio::test]
+async fn endpoint_slices_follow_pods() {
+    let (_simulator, cluster) = start().await;
+    let slices = |cluster: &Cluster| {
+        cluster
+            .list("discovery.k8s.io/v1", "EndpointSlice", "default")
+            .unwrap()
+    };
+    let of_web = |cluster: &Cluster| {
+        let mut all = slices(cluster).into_iter();
+        all.find(|slice| slice["metadata"]["labels"]["kubernetes.io/service-name"] == "web")
+    };
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "web", "namespace": "default", "labels": {"team": "shop"}},
+        "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}});
+    cluster.create("t", service).unwrap();
+    let empty = eventually("a slice", || async { of_web(&cluster) }).await;
+    // As the real server shows a list without entries.
+    let is_empty = |slice: &Value| slice["endpoints"].as_array().is_none_or(Vec::is_empty);
+    assert!(is_empty(&empty), "{empty}");
+    assert_eq!(empty["metadata"]["labels"]["team"], "shop");
+    assert_eq!(
+        empty["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"],
+        "endpointslice-controller.k8s.io"
+    );
+
+    cluster.create("t", deployment("web", 2, "")).unwrap();
+    cluster.create("t", deployment("other", 1, "")).unwrap();
+    let ready = |slice: &Value| {
+        let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+        endpoints
+            .filter(|endpoint| endpoint["conditions"]["ready"] == true)
+            .count()
+    };
+    let full = eventually("two ready endpoints", || async {
+        of_web(&cluster).filter(|slice| ready(slice) == 2)
+    })
+    .await;
+    assert_eq!(full["metadata"]["uid"], empty["metadata"]["uid"]);
+    assert_eq!(full["endpoints"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        full["ports"],
+        json!([{"name": "http", "port": 8080, "protocol": "TCP"}])
+    );
+    assert_eq!(full["endpoints"][0]["targetRef"]["kind"], "Pod");
+
+    cluster
+        .patch(
+            "t",
+            "apps/v1",
+            "Deployment",
+            "default",
+            "web",
+            json!({"spec": {"replicas": 0}}),
+        )
+        .unwrap();
+    eventually("no endpoint", || async { of_web(&cluster).filter(is_empty) }).await;
+    // Nothing changes any more, and nothing is written.
+    let settled = of_web(&cluster).unwrap();
+    cluster
+        .patch(
+            "t",
+            "v1",
+            "Service",
+            "default",
+            "web",
+            json!({"metadata": {"annotations": {"a": "b"}}}),
+        )
+        .unwrap();
+    cluster.create("t", deployment("third", 1, "")).unwrap();
+    object_where(&cluster, "apps/v1", "Deployment", "default", "third", |object| {
+        is(object, "Available", "True")
+    })
+    .await;
+    assert_eq!(
+        of_web(&cluster).unwrap()["metadata"]["resourceVersion"],
+        settled["metadata"]["resourceVersion"]
+    );
+
+    cluster.delete("v1", "Service", "default", "web").unwrap();
+    eventually("its slice to go with it", || async {
+        of_web(&cluster).is_none().then_some(())
+    })
+    .await;
+}
+
+/// A pod that runs and is not ready is listed as such; a service without a selector is somebody else's matter.
+#[tokio::test]
+async fn endpoint_slices_tell_what_is_not_ready() {
+    let (_simulator, cluster) = start().await;
+    cluster.create("t", deployment("web", 1, "stuck")).unwrap();
+    for (name, spec) in [
+        (
+            "web",
+            json!({"selector": {"app": "web"}, "ports": [{"port": 80}]}),
+        ),
+        (
+            "hasty",
+            json!({"selector": {"app": "web"}, "publishNotReadyAddresses": true, "ports": [{"port": 80}]}),
+        ),
+        ("elsewhere", json!({"ports": [{"port": 80}]})),
+    ] {
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"}, "spec": spec});
+        cluster.create("t", service).unwrap();
+    }
+    let endpoint = |name: &'static str| {
+        let cluster = &cluster;
+        move || async move {
+            let all = cluster
+                .list("discovery.k8s.io/v1", "EndpointSlice", "default")
+                .unwrap();
+            let mut all = all.into_iter();
+            let slice =
+                all.find(|slice| slice["metadata"]["labels"]["kubernetes.io/service-name"] == name)?;
+            slice["endpoints"].get(0).cloned()
+        }
+    };
+    let stuck = eventually("its endpoint", endpoint("web")).await;
+    assert_eq!(
+        stuck["conditions"],
+        json!({"ready": false, "serving": false, "terminating": false})
+    );
+    let hasty = eventually("its endpoint", endpoint("hasty")).await;
+    assert_eq!(hasty["conditions"]["ready"], true);
+    let all = cluster
+        .list("discovery.k8s.io/v1", "EndpointSlice", "default")
+        .unwrap();
+    assert_eq!(all.len(), 2);
+}

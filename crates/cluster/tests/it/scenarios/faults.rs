@@ -2,34 +2,15 @@
 //! the fault reaches.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, ErrorClass, KubeconfigPolicy, Limits, ManifestObject};
-use evenkeel_core::Sensitive;
-use evenkeel_testkit::{CallFault, FaultProxy};
-use futures::stream::{self, StreamExt as _};
+use evenkeel_cluster::{Error, Limits, ManifestObject};
 use serde_json::{Value, json};
 
+use super::moves::{introduce, moving, paths, two, uids};
 use crate::component::Component;
 use crate::documents::{config_map, deployment, doc, secret, service_account};
-use crate::env::{Env, options};
-
-/// Passes until a component is as it should be; one goes wrong, the next may meet what it left.
-const PASSES: usize = 6;
-/// Runs at one time.
-const AT_ONCE: usize = 12;
-
-/// From so many requests on, not every kind of fault meets every one.
-const MANY: usize = 25;
-
-/// What a run does.
-#[derive(Clone, Copy, Debug)]
-enum Action {
-    Install,
-    Upgrade,
-    Prune,
-    Delete,
-}
+use crate::env::Env;
+use crate::every_call::{Action, Trial, every_call};
 
 fn binding(role: &str) -> ManifestObject {
     let group = "rbac.authorization.k8s.io";
@@ -51,44 +32,21 @@ fn before() -> Vec<ManifestObject> {
     ]
 }
 
-impl Action {
-    /// What the component should have when the action is done; none when it should be gone.
-    fn documents(self) -> Option<Vec<ManifestObject>> {
-        match self {
-            Self::Install => Some(before()),
-            // One is changed, one made again, one is new.
-            Self::Upgrade => Some(vec![
-                service_account("sa"),
-                config_map("settings", "k", "2"),
-                secret("login", "k", "1"),
-                binding("edit"),
-                deployment("web", 0),
-                config_map("new", "k", "1"),
-            ]),
-            Self::Prune => Some(before().into_iter().skip(2).collect()),
-            Self::Delete => None,
-        }
-    }
-}
-
-/// The cluster of `env` behind a proxy of its own.
-async fn behind(env: &Env, name: String, limits: Limits) -> (Env, FaultProxy) {
-    let proxy = FaultProxy::start(env.others.clone()).await;
-    let mut options = options();
-    options.limits = limits;
-    options.policy = KubeconfigPolicy::Own {
-        allow_exec: false,
-        base: std::env::temp_dir(),
-    };
-    let cluster = Cluster::connect(&Sensitive::new(proxy.kubeconfig()), options)
-        .await
-        .unwrap();
-    (env.with(cluster, name), proxy)
+/// One of them is changed, one made again, one is new.
+fn upgraded() -> Vec<ManifestObject> {
+    vec![
+        service_account("sa"),
+        config_map("settings", "k", "2"),
+        secret("login", "k", "1"),
+        binding("edit"),
+        deployment("web", 0),
+        config_map("new", "k", "1"),
+    ]
 }
 
 /// Everything in the component's namespace that is not Kubernetes' own, without what differs from run to run; and what is
 /// remembered of it.
-async fn state_of(env: &Env, component: &Component<'_>) -> BTreeMap<String, Value> {
+async fn state_of(env: &Env, component: &Component<'_>) -> Value {
     let mut found = BTreeMap::new();
     for collection in [
         "configmaps",
@@ -128,155 +86,153 @@ async fn state_of(env: &Env, component: &Component<'_>) -> BTreeMap<String, Valu
     serde_json::from_str(&text).unwrap()
 }
 
-/// One run: what it came to, how many requests the action took, and whether the fault was met.
-async fn run(
-    env: &Env,
-    action: Action,
-    fault: Option<(usize, CallFault)>,
-    limits: Limits,
-) -> (BTreeMap<String, Value>, usize, bool) {
-    let suffix = fault.map_or_else(
-        || "none".to_owned(),
-        |(at, fault)| format!("{at}-{fault:?}").to_lowercase(),
-    );
-    let name = format!("{}-{suffix}", format!("{action:?}").to_lowercase());
-    let name = format!(
-        "{}-{name}",
-        env.name
-            .chars()
-            .take(14)
-            .collect::<String>()
-            .trim_end_matches('-')
-    );
-    let (behind, proxy) = behind(env, name, limits).await;
-    let component = Component::new(&behind);
-    if !matches!(action, Action::Install) {
-        component.run(&before()).await.unwrap();
-    }
-    let sent = proxy.requests();
-    if let Some((at, fault)) = fault {
-        proxy.fail(at, fault);
-    }
-    let mut failures = Vec::new();
-    let documents = action.documents();
-    let mut requests = 0;
-    for pass in 0.. {
-        let outcome = match &documents {
-            Some(documents) => component.run(documents).await.map(drop),
-            None => component.delete().await.map(drop),
-        };
-        if pass == 0 {
-            requests = proxy.requests() - sent;
-        }
-        match outcome {
-            Ok(()) => break,
-            Err(error) => {
-                let passes_by_itself = matches!(
-                    error.class(),
-                    ErrorClass::Transient
-                        | ErrorClass::Unreachable
-                        | ErrorClass::RateLimited(_)
-                        | ErrorClass::Conflict
-                        | ErrorClass::NotReady
-                );
-                assert!(passes_by_itself, "{action:?} {fault:?}: {error}");
-                failures.push(error.to_string());
-            }
-        }
-        assert!(pass < PASSES, "{action:?} {fault:?}: {failures:?}");
-    }
-    let met = proxy.heal();
-    let state = state_of(&behind, &component).await;
-    match &documents {
-        Some(documents) => {
-            let again = component.run(documents).await.unwrap();
-            assert!(
-                again.changes.is_empty(),
-                "{action:?} {fault:?}: {:?}, after {failures:?}",
-                again.done()
-            );
-        }
-        None => assert!(
-            behind.get(&component.namespace_path()).await.is_none(),
-            "{action:?} {fault:?}"
-        ),
-    }
-    (state, requests, met)
-}
-
-async fn every_call(env: &Env, action: Action) {
-    every_call_within(env, action, Limits::default(), 1).await;
-}
-
-/// `thin` leaves out all but one in so many of the calls.
-async fn every_call_within(env: &Env, action: Action, limits: Limits, thin: usize) {
-    let limits = Limits {
-        // One after the other, so that the k-th request is the same in every run.
-        in_flight: 1,
-        apply_concurrency: 1,
-        read_timeout: Duration::from_secs(5),
-        write_timeout: Duration::from_secs(5),
-        ..limits
-    };
-    let (expected, requests, _) = run(env, action, None, limits).await;
-    assert!(requests >= 8, "{requests}");
-    // A real server takes its time, so a part of the calls must do there, and of very many (a deletion looks at every kind
-    // there is) everywhere; each kind of fault meets different ones, so that together they meet all.
-    let every = match (env.is_real(), requests > MANY) {
-        (false, false) => 1,
-        (false, true) => 3,
-        (true, false) => 6,
-        (true, true) => 15,
-    } * thin;
-    let mut faults = Vec::new();
-    for (index, fault) in CallFault::ALL.into_iter().enumerate() {
-        faults.extend(
-            (0..requests)
-                .filter(|at| (at + index) % every == 0)
-                .map(|at| (at, fault)),
-        );
-    }
-    let outcomes: Vec<_> = stream::iter(faults.clone())
-        .map(|fault| run(env, action, Some(fault), limits))
-        .buffered(AT_ONCE)
-        .collect()
+/// Passes until the component has `documents`; then another one has nothing to do.
+async fn reach(env: &Env, trial: &Trial, component: &Component<'_>, documents: &[ManifestObject]) -> Value {
+    trial
+        .passes(async |_| component.run(documents).await.map(drop))
         .await;
-    let mut met = 0;
-    for (fault, (state, _, was_met)) in faults.iter().zip(outcomes) {
-        met += usize::from(was_met);
-        assert_eq!(state, expected, "{action:?} {fault:?}");
-    }
-    // How often a controller is waited for differs from run to run, and with it the number of requests.
+    let state = state_of(env, component).await;
+    let again = component.run(documents).await.unwrap();
+    assert!(again.changes.is_empty(), "{}: {:?}", trial.what, again.done());
+    state
+}
+
+/// Passes until the component is gone.
+async fn remove(env: &Env, trial: &Trial, component: &Component<'_>) -> Value {
+    trial.passes(async |_| component.delete().await.map(drop)).await;
     assert!(
-        met * 10 >= faults.len() * 9,
-        "{met} of {} faults were met",
-        faults.len()
+        env.get(&component.namespace_path()).await.is_none(),
+        "{}",
+        trial.what
     );
-    eprintln!("{action:?}: {requests} requests, {met} faults met");
+    state_of(env, component).await
 }
 
 pub(crate) async fn an_install_survives_a_fault_at_any_call(env: &Env) {
-    every_call(env, Action::Install).await;
+    every_call(env, Action::named("install"), async |env, trial| {
+        reach(env, trial, &Component::new(env), &before()).await
+    })
+    .await;
+}
+
+/// An upgrade of what was installed without a fault.
+async fn upgrade(env: &Env, trial: &Trial, documents: &[ManifestObject]) -> Value {
+    let component = Component::new(env);
+    component.run(&before()).await.unwrap();
+    reach(env, trial, &component, documents).await
 }
 
 pub(crate) async fn an_upgrade_survives_a_fault_at_any_call(env: &Env) {
-    every_call(env, Action::Upgrade).await;
+    every_call(env, Action::named("upgrade"), async |env, trial| {
+        upgrade(env, trial, &upgraded()).await
+    })
+    .await;
 }
 
 pub(crate) async fn a_prune_survives_a_fault_at_any_call(env: &Env) {
-    every_call(env, Action::Prune).await;
+    every_call(env, Action::named("prune"), async |env, trial| {
+        upgrade(env, trial, &before()[2..]).await
+    })
+    .await;
 }
 
 pub(crate) async fn a_deletion_survives_a_fault_at_any_call(env: &Env) {
-    every_call(env, Action::Delete).await;
+    every_call(env, Action::named("delete"), async |env, trial| {
+        let component = Component::new(env);
+        component.run(&before()).await.unwrap();
+        remove(env, trial, &component).await
+    })
+    .await;
 }
 
 /// The same with a record that is kept in parts.
 pub(crate) async fn a_record_in_parts_survives_a_fault_at_any_call(env: &Env) {
-    let limits = Limits {
-        record_max: 450,
-        ..Limits::default()
+    let action = Action {
+        limits: Limits {
+            record_max: 450,
+            ..Limits::default()
+        },
+        // Most calls are those of every upgrade.
+        thin: 4,
+        ..Action::named("parts")
     };
-    // Most calls are those of every upgrade.
-    every_call_within(env, Action::Upgrade, limits, 4).await;
+    every_call(env, action, async |env, trial| {
+        upgrade(env, trial, &upgraded()).await
+    })
+    .await;
+}
+
+/// Objects change hands, as the same objects, and nothing of them is deleted on the way: each component is tried again until
+/// it has what it renders, as two operations of one run are.
+pub(crate) async fn a_move_survives_a_fault_at_any_call(env: &Env) {
+    let action = Action {
+        // Both components do what every pass does.
+        thin: 2,
+        ..Action::named("move")
+    };
+    every_call(env, action, async |env, trial| {
+        let (mut a, mut b) = two(env, "m");
+        let (own, others) = ([config_map("c1", "k", "1")], [config_map("c3", "k", "1")]);
+        let all = [own.as_slice(), &moving()].concat();
+        introduce(&mut [(&mut a, Some(&all)), (&mut b, Some(&others))]);
+        a.run(&all).await.unwrap();
+        b.run(&others).await.unwrap();
+        let paths = paths(&a);
+        let before = uids(env, &paths).await;
+        let taken = [others.as_slice(), &moving()].concat();
+        introduce(&mut [(&mut a, Some(&own)), (&mut b, Some(&taken))]);
+        let mut left = false;
+        trial
+            .passes(async |_| {
+                if !left {
+                    a.run(&own).await?;
+                    left = true;
+                }
+                b.run(&taken).await.map(drop)
+            })
+            .await;
+        assert_eq!(uids(env, &paths).await, before, "{}", trial.what);
+        let states = json!([state_of(env, &a).await, state_of(env, &b).await]);
+        for (component, documents) in [(&a, own.as_slice()), (&b, &taken)] {
+            let again = component.run(documents).await.unwrap();
+            assert!(again.changes.is_empty(), "{}: {:?}", trial.what, again.done());
+        }
+        // The sets have names of their own, which the states tell apart.
+        let text = states.to_string();
+        let text = text
+            .replace(a.target.applyset_id(), "A")
+            .replace(b.target.applyset_id(), "B");
+        serde_json::from_str(&text).unwrap()
+    })
+    .await;
+}
+
+/// Somebody has removed the parent, and with it all that is remembered: it is found again by the label.
+async fn orphaned(env: &Env) -> Result<Component<'_>, Error> {
+    let component = Component::new(env);
+    component.run(&before()).await?;
+    env.remove(&component.parent_path()).await;
+    Ok(component)
+}
+
+pub(crate) async fn a_component_without_its_parent_survives_a_fault_at_any_call(env: &Env) {
+    every_call(env, Action::named("found"), async |env, trial| {
+        let component = orphaned(env).await.unwrap();
+        reach(env, trial, &component, &upgraded()).await
+    })
+    .await;
+}
+
+pub(crate) async fn a_deletion_without_the_parent_survives_a_fault_at_any_call(env: &Env) {
+    let action = Action {
+        // It looks at every kind that there is.
+        thin: 2,
+        ..Action::named("lost")
+    };
+    every_call(env, action, async |env, trial| {
+        let component = orphaned(env).await.unwrap();
+        trial.passes(async |_| component.delete().await.map(drop)).await;
+        state_of(env, &component).await
+    })
+    .await;
 }

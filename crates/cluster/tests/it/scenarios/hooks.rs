@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use evenkeel_cluster::{
-    Attempt, Cluster, Error, ErrorClass, HookDocument, HookFailure, HookRun, Hooks, Inputs, KubeconfigPolicy,
-    Limits, ManifestObject, Occasion, Placement, Session, WaitOptions,
+    Attempt, Error, ErrorClass, HookDocument, HookFailure, HookRun, Hooks, Inputs, Limits, ManifestObject,
+    Occasion, Placement, Session, WaitOptions,
 };
-use evenkeel_core::{ComponentRevision, HookDeletePolicy, HookEvent, Namespace, PlanAction, Sensitive};
+use evenkeel_core::{ComponentRevision, HookDeletePolicy, HookEvent, Namespace, PlanAction};
 use evenkeel_testkit::FaultProxy;
 use serde_json::json;
 
 use crate::component::Component;
 use crate::documents::{config_map, definition, job, service_account, widget};
-use crate::env::{Env, Script, WAIT, options};
+use crate::env::{Env, Script, WAIT};
 
 pub(crate) use deletion::*;
 pub(crate) use interrupted::*;
@@ -151,21 +151,6 @@ async fn steps(session: &mut Session, run: HookRun<'_>, inputs: &Inputs) -> Resu
     session.record(inputs).await
 }
 
-/// The cluster of `env` behind a proxy of its own, which sees every request.
-async fn behind(env: &Env, name: String, limits: Limits) -> (Env, FaultProxy) {
-    let proxy = FaultProxy::start(env.others.clone()).await;
-    let mut options = options();
-    options.limits = limits;
-    options.policy = KubeconfigPolicy::Own {
-        allow_exec: false,
-        base: std::env::temp_dir(),
-    };
-    let cluster = Cluster::connect(&Sensitive::new(proxy.kubeconfig()), options)
-        .await
-        .unwrap();
-    (env.with(cluster, name), proxy)
-}
-
 /// `PATCH jobs/a`, of the writes that reached the server in the component's namespace.
 fn writes(proxy: &FaultProxy, component: &Component<'_>) -> Vec<String> {
     let marker = format!("/namespaces/{}/", component.namespace);
@@ -187,7 +172,7 @@ async fn uid(env: &Env, path: &str) -> String {
 }
 
 pub(crate) async fn hooks_run_by_weight_then_by_name(env: &Env) {
-    let (behind, proxy) = behind(env, env.name.clone(), Limits::default()).await;
+    let (behind, proxy) = env.behind(Limits::default()).await;
     let component = Component::new(&behind);
     let install = &[HookEvent::PreInstall];
     let all = hooks(
@@ -311,7 +296,7 @@ pub(crate) async fn a_failing_hook_stops_the_component_and_says_why(env: &Env) {
 
 /// ORD-05.
 pub(crate) async fn a_failed_hook_does_not_keep_the_others_from_being_removed(env: &Env) {
-    let (behind, proxy) = behind(env, env.name.clone(), Limits::default()).await;
+    let (behind, proxy) = env.behind(Limits::default()).await;
     let component = Component::new(&behind);
     let documents = [config_map("plain", "k", "1")];
     pass(&component, &documents, &Hooks::default(), Occasion::Install)

@@ -28,7 +28,7 @@ fn objects(namespace: &str, documents: &[ManifestObject]) -> BTreeSet<ObjectRef>
 }
 
 /// Lets components know what each of them renders.
-fn introduce(components: &mut [(&mut Component<'_>, Option<&[ManifestObject]>)]) {
+pub(super) fn introduce(components: &mut [(&mut Component<'_>, Option<&[ManifestObject]>)]) {
     let rendering = components.iter().filter_map(|(component, documents)| {
         let documents = (*documents)?;
         let rendered = objects(&component.namespace, documents);
@@ -41,14 +41,14 @@ fn introduce(components: &mut [(&mut Component<'_>, Option<&[ManifestObject]>)])
 }
 
 /// Two components in one namespace: the one that loses objects, and the one that gains them.
-fn two<'e>(env: &'e Env, suffix: &str) -> (Component<'e>, Component<'e>) {
+pub(super) fn two<'e>(env: &'e Env, suffix: &str) -> (Component<'e>, Component<'e>) {
     let a = Component::named(env, &format!("a-{suffix}"));
     let mut b = Component::named(env, &format!("b-{suffix}"));
     b.namespace.clone_from(&a.namespace);
     (a, b)
 }
 
-async fn uids(env: &Env, paths: &[String]) -> Vec<String> {
+pub(super) async fn uids(env: &Env, paths: &[String]) -> Vec<String> {
     let mut uids = Vec::new();
     for path in paths {
         uids.push(
@@ -61,11 +61,11 @@ async fn uids(env: &Env, paths: &[String]) -> Vec<String> {
     uids
 }
 
-fn moving() -> [ManifestObject; 3] {
+pub(super) fn moving() -> [ManifestObject; 3] {
     [config_map("c2", "k", "1"), deployment("web", 1), service("web")]
 }
 
-fn paths(component: &Component<'_>) -> Vec<String> {
+pub(super) fn paths(component: &Component<'_>) -> Vec<String> {
     vec![
         component.path("configmaps", "c2"),
         component.path("deployments", "web"),

@@ -513,3 +513,85 @@ pub(crate) async fn the_last_words_of_a_crashing_container_are_told(env: &Env) {
         "only the last lines: {text}"
     );
 }
+
+/// What a webhook guards cannot be written before somebody answers for it: its configuration is ready when each Service that is
+/// called has a ready endpoint. One whose failure is ignored holds nothing up.
+pub(crate) async fn a_webhook_waits_for_somebody_to_answer(env: &Env) {
+    let component = Component::new(env);
+    component.make_namespace().await;
+    let nobody = json!({"spec": {"selector": {"app": "nobody"}}});
+    let mut backend = service("backend").object;
+    backend["spec"]["selector"] = nobody["spec"]["selector"].clone();
+    env.make(&component.collection("services"), &backend).await;
+    let backend = component.path("services", "backend");
+
+    let name = format!("{}.example.com", component.namespace);
+    let webhook = |name: String, service: &str, failure_policy: &str| {
+        json!({
+            "name": name, "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": failure_policy,
+            "clientConfig": {"service": {"namespace": component.namespace, "name": service}},
+            "rules": [{"apiGroups": ["nobody.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}],
+        })
+    };
+    let configuration = doc(
+        "templates/webhook.yaml",
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": name},
+            "webhooks": [webhook(name.clone(), "backend", "Fail"), webhook(format!("later.{name}"), "not-there", "Ignore")]}),
+    );
+    let documents = [configuration, deployment("web", 1)];
+    let mut session = component.session(&documents).await.unwrap();
+    session.prepare_namespaces().await.unwrap();
+    session.apply().await.unwrap();
+    let told = || {
+        let events = component.events.lock().unwrap();
+        let mut told = events.iter().filter_map(|event| match event {
+            Event::Readiness(state) if state.object.name == name => Some(state.readiness.to_string()),
+            _ => None,
+        });
+        told.next()
+    };
+    let somebody = async {
+        evenkeel_testkit::eventually("the configuration is not ready", async || told().ok_or(())).await;
+        let serving = json!({"spec": {"selector": {"app": "web"}}});
+        env.change(&backend, &serving).await;
+    };
+    let options = WaitOptions {
+        timeout: crate::env::WAIT,
+    };
+    let (waited, ()) = tokio::join!(session.wait_ready(&options), somebody);
+    waited.unwrap();
+    let told = told().unwrap();
+    assert!(
+        told.contains(&format!("Service {}/backend", component.namespace))
+            && told.contains("no ready endpoint"),
+        "{told}"
+    );
+    session.record(&component.inputs(&documents)).await.unwrap();
+    let verdict = component.check(&documents).await;
+    assert!(matches!(verdict, Verdict::Unchanged), "{verdict:?}");
+
+    // Nobody answers any more: the next look at the configuration says so.
+    env.change(&backend, &nobody).await;
+    let slices = format!(
+        "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices?labelSelector=kubernetes.io/service-name=backend",
+        component.namespace
+    );
+    let is_empty = |slices: &Value| {
+        let slices = slices["items"].as_array().unwrap();
+        slices
+            .iter()
+            .all(|slice| slice["endpoints"].as_array().is_none_or(Vec::is_empty))
+    };
+    env.until("nothing to be behind the service", &slices, is_empty)
+        .await;
+    let path = format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{name}");
+    env.change(&path, &json!({"metadata": {"annotations": {"theirs": "x"}}}))
+        .await;
+    let verdict = component.check(&documents).await;
+    let Verdict::NotReady(objects) = &verdict else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(objects[0].object.name, name);
+    component.delete().await.unwrap();
+}

@@ -6,14 +6,14 @@ use evenkeel_cluster::{HookRun, Limits, Occasion};
 use evenkeel_core::{HookEvent, PlanAction, Sensitive};
 use serde_json::json;
 
-use super::{HookSucceeded, behind, hook, hooks, pass, writes};
+use super::{HookSucceeded, hook, hooks, pass, writes};
 use crate::component::Component;
 use crate::documents::{config_map, doc, job};
 use crate::env::{Env, WAIT};
 
 /// A deletion runs its hooks around it, from what was kept, and takes along what hooks left; Helm leaves that.
 pub(crate) async fn a_deletion_has_hooks_and_takes_along_what_they_left(env: &Env) {
-    let (behind, proxy) = behind(env, env.name.clone(), Limits::default()).await;
+    let (behind, proxy) = env.behind(Limits::default()).await;
     let component = Component::new(&behind);
     let mut precious = config_map("precious", "k", "1");
     precious.object["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});

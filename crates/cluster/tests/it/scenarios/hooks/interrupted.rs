@@ -3,25 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_cluster::{Attempt, ErrorClass, HookState, Hooks, Limits, ManifestObject, Occasion, Stop};
+use evenkeel_cluster::{
+    Attempt, DeleteOptions, Error, ErrorClass, HookRun, HookState, Hooks, Limits, ManifestObject, Occasion,
+    Stop,
+};
 use evenkeel_core::{Fence, HookEvent};
-use evenkeel_testkit::CallFault;
-use futures::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
 
-use super::{HookSucceeded, behind, hook, hooks, pass, pass_as, suspended, uid, writes};
+use super::{HookSucceeded, hook, hooks, pass, pass_as, suspended, uid, writes};
 use crate::component::Component;
 use crate::documents::{config_map, job, service_account};
 use crate::env::{Env, WAIT};
-
-/// Passes until a component is as it should be; one goes wrong, the next may meet what it left.
-const PASSES: usize = 6;
-/// Runs at one time.
-const AT_ONCE: usize = 8;
+use crate::every_call::{Action, Trial, every_call};
 
 /// The attempt ends right after the Job was made, before its uid is written down.
 pub(crate) async fn a_crash_between_making_and_recording_runs_nothing_twice(env: &Env) {
-    let (behind, proxy) = behind(env, env.name.clone(), Limits::default()).await;
+    let (behind, proxy) = env.behind(Limits::default()).await;
     let proxy = Arc::new(proxy);
     let component = Component::new(&behind);
     let documents = [config_map("plain", "k", "1")];
@@ -246,94 +243,110 @@ async fn state_of(env: &Env, component: &Component<'_>) -> Value {
 
 /// One request of an install with hooks goes wrong, whichever it is and however: the end is the same, and no Job ran twice.
 pub(crate) async fn an_install_with_hooks_survives_a_fault_at_any_call(env: &Env) {
-    let limits = Limits {
-        in_flight: 1,
-        apply_concurrency: 1,
-        read_timeout: Duration::from_secs(5),
-        write_timeout: Duration::from_secs(5),
-        ..Limits::default()
-    };
-    let run = async |fault: Option<(usize, CallFault)>| {
-        let suffix = fault.map_or_else(
-            || "none".to_owned(),
-            |(at, fault)| format!("{at}-{fault:?}").to_lowercase(),
-        );
-        let (behind, proxy) = behind(env, format!("hook-fault-{suffix}"), limits).await;
-        let component = Component::new(&behind);
+    every_call(env, Action::named("hooks"), async |env, trial| {
+        let component = Component::new(env);
         let (documents, hooks) = with_hooks(&component);
-        if let Some((at, fault)) = fault {
-            proxy.fail(at, fault);
-        }
-        let mut requests = 0;
-        let mut failures = Vec::new();
-        for number in 0.. {
-            // What is recorded as installed is not installed again, though its recorder never heard of it.
-            let known = if number > 0 {
-                component.target.record().await.ok().flatten()
-            } else {
-                None
-            };
-            if known.is_some_and(|record| record.revision.is_some()) {
-                break;
-            }
-            let ran = pass(&component, &documents, &hooks, Occasion::Install).await;
-            if number == 0 {
-                requests = proxy.requests();
-            }
-            match ran.end {
-                Ok(()) => break,
-                Err(error) => {
-                    assert!(
-                        !matches!(
-                            error.class(),
-                            ErrorClass::Invalid | ErrorClass::Bug | ErrorClass::Forbidden
-                        ),
-                        "{fault:?}: {error}"
-                    );
-                    failures.push(error.to_string());
+        trial
+            .passes(async |number| {
+                // What is recorded as installed is not installed again, though its recorder never heard of it.
+                let known = if number > 0 {
+                    component.target.record().await.ok().flatten()
+                } else {
+                    None
+                };
+                if known.is_some_and(|record| record.revision.is_some()) {
+                    return Ok(());
                 }
-            }
-            assert!(number < PASSES, "{fault:?}: {failures:?}");
+                pass(&component, &documents, &hooks, Occasion::Install).await.end
+            })
+            .await;
+        for job in ["migrate", "seed"] {
+            assert_eq!(made(trial, &component, job), 1, "{} {job}", trial.what);
         }
-        let met = proxy.heal();
-        let made = |name: &str| {
-            writes(&proxy, &component)
-                .iter()
-                .filter(|write| *write == &format!("PATCH jobs/{name}"))
-                .count()
-        };
-        assert_eq!((made("migrate"), made("seed")), (1, 1), "{fault:?}: {failures:?}");
-        (state_of(&behind, &component).await, requests, met)
-    };
-    let (expected, requests, _) = run(None).await;
-    assert_eq!(
-        expected["record"]["hooks"],
-        json!(["seed Succeeded", "steps Succeeded"])
-    );
-    assert!(requests > 20, "{requests}");
-    let every = if env.is_real() { 12 } else { 3 };
-    let mut faults = Vec::new();
-    for (index, fault) in CallFault::ALL.into_iter().enumerate() {
-        faults.extend(
-            (0..requests)
-                .filter(|at| (at + index) % every == 0)
-                .map(|at| (at, fault)),
+        let state = state_of(env, &component).await;
+        assert_eq!(
+            state["record"]["hooks"],
+            json!(["seed Succeeded", "steps Succeeded"])
         );
-    }
-    let outcomes: Vec<_> = stream::iter(faults.clone())
-        .map(|fault| run(Some(fault)))
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
-    let mut met = 0;
-    for (fault, (state, _, was_met)) in faults.iter().zip(outcomes) {
-        met += usize::from(was_met);
-        assert_eq!(state, expected, "{fault:?}");
-    }
-    assert!(
-        met * 10 >= faults.len() * 8,
-        "{met} of {} faults were met",
-        faults.len()
-    );
-    eprintln!("install with hooks: {requests} requests, {met} faults met");
+        state
+    })
+    .await;
+}
+
+/// How often a Job was made.
+fn made(trial: &Trial, component: &Component<'_>, job: &str) -> usize {
+    let made = format!("PATCH jobs/{job}");
+    writes(&trial.proxy, component)
+        .iter()
+        .filter(|write| **write == made)
+        .count()
+}
+
+/// The same of a deletion: its hooks run once each, the objects go between them, and nothing is left.
+pub(crate) async fn a_deletion_with_hooks_survives_a_fault_at_any_call(env: &Env) {
+    let action = Action {
+        // It looks at every kind that there is.
+        thin: 2,
+        ..Action::named("goodbye")
+    };
+    every_call(env, action, async |env, trial| {
+        let component = Component::new(env);
+        let (documents, installed) = with_hooks(&component);
+        pass(&component, &documents, &installed, Occasion::Install)
+            .await
+            .succeeded();
+        let of_deletion = hooks(
+            &component,
+            vec![
+                hook(job("goodbye"), &[HookEvent::PreDelete], 0, &[HookSucceeded]),
+                hook(job("swept"), &[HookEvent::PostDelete], 0, &[]),
+            ],
+        );
+        trial
+            .passes(async |number| {
+                // A component that is gone is not deleted again: its hooks would run once more.
+                if number > 0 && component.target.record().await?.is_none() {
+                    let rest = component.delete().await?;
+                    return rest.complete.then_some(()).ok_or_else(unfinished);
+                }
+                delete_with(&component, &of_deletion).await
+            })
+            .await;
+        for job in ["goodbye", "swept"] {
+            assert_eq!(made(trial, &component, job), 1, "{} {job}", trial.what);
+        }
+        let namespace = env.get(&component.namespace_path()).await;
+        let parent = env.get(&component.parent_path()).await;
+        json!({"namespace": namespace.is_some(), "parent": parent.is_some()})
+    })
+    .await;
+}
+
+fn unfinished() -> Error {
+    Error::Bug("a deletion that waits ended before everything was gone".to_owned())
+}
+
+/// A whole deletion, with hooks around it.
+async fn delete_with(component: &Component<'_>, hooks: &Hooks) -> Result<(), Error> {
+    let run = HookRun {
+        hooks,
+        occasion: Occasion::Delete,
+        within: WAIT,
+        adopt: false,
+    };
+    let options = DeleteOptions {
+        timeout: WAIT,
+        ..DeleteOptions::default()
+    };
+    let (target, attempt, observer) = (&component.target, component.attempt(), component.observer());
+    let mut changes = Vec::new();
+    target
+        .run_delete_hooks(run, HookEvent::PreDelete, &attempt, &observer, &mut changes)
+        .await?;
+    target.delete_objects(&attempt, &options, &observer).await?;
+    target
+        .run_delete_hooks(run, HookEvent::PostDelete, &attempt, &observer, &mut changes)
+        .await?;
+    let rest = target.delete_rest(&attempt, &options, &observer).await?;
+    rest.complete.then_some(()).ok_or_else(unfinished)
 }
