@@ -12,6 +12,7 @@ use evenkeel_core::{Clock, Sensitive};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use jiff::Timestamp;
 use kube::client::Body;
 use tokio::time::{Instant, timeout};
 
@@ -24,7 +25,7 @@ use super::transport::Transport;
 use super::unheard;
 use super::warm::{LastUse, WARM_MAX, Warm};
 use super::watch::WatchStream;
-use super::{KubeconfigPolicy, Limits, RequestCounts, Verb, kubeconfig};
+use super::{KubeconfigPolicy, Limits, RequestCounts, Verb, kubeconfig, plugin};
 use crate::discovery::DiscoveryCache;
 use crate::error::Stop;
 use crate::identity::ClusterUid;
@@ -80,6 +81,8 @@ pub(super) struct Link {
     pub(super) client: kube::Client,
     /// Grows with every change of credentials.
     pub(super) number: u64,
+    /// When newer ones are asked for, whether or not the server still takes these; never where nothing tells when they expire.
+    pub(super) renewal: Option<Timestamp>,
 }
 
 impl Drop for Inner {
@@ -133,9 +136,11 @@ impl Cluster {
         options: ConnectOptions,
         source: Option<Arc<dyn KubeconfigSource>>,
     ) -> Result<Self, Error> {
-        let config = kubeconfig::read(kubeconfig.expose(), &options.policy).await?;
-        let transport = Transport::new(config)?;
+        let read = kubeconfig::read(kubeconfig.expose(), &options.policy).await?;
+        let transport = Transport::new(read.config)?;
         let client = transport.client(&options.limits)?;
+        let now = options.clock.now();
+        let renewal = read.expires.map(|expires| plugin::renewal(expires, now));
         let credentials = source.map(|source| Credentials::new(source, options.policy, kubeconfig));
         Ok(Self {
             inner: Arc::new(Inner {
@@ -144,6 +149,7 @@ impl Cluster {
                     transport,
                     client,
                     number: 0,
+                    renewal,
                 }),
                 credentials,
                 pace: Pace::new(options.limits.in_flight),
@@ -168,8 +174,8 @@ impl Cluster {
         kubeconfig: &Sensitive<String>,
         policy: &KubeconfigPolicy,
     ) -> Result<(), Error> {
-        let config = kubeconfig::read(kubeconfig.expose(), policy).await?;
-        Transport::new(config).map(drop)
+        let read = kubeconfig::read(kubeconfig.expose(), policy).await?;
+        Transport::new(read.config).map(drop)
     }
 
     /// The server's address.
@@ -265,6 +271,7 @@ impl Cluster {
         accept: &str,
         subject: Subject,
     ) -> Result<WatchStream, Error> {
+        self.renew_in_time().await;
         match self.open_watch(path, accept, &subject).await {
             (Err(Error::Unauthorized { .. }), number) if self.renew(number).await => {
                 self.open_watch(path, accept, &subject).await.0
@@ -322,6 +329,7 @@ impl Cluster {
         let writer = guard.and_then(|guard| guard.writer());
         request.headers_mut().insert(USER_AGENT, agent(writer));
         let again = self.inner.credentials.is_some().then(|| request.clone());
+        self.renew_in_time().await;
         let (client, number) = self.client();
         let sent = self.exchange(client, verb, request, subject, guard).await;
         match (again, &sent) {

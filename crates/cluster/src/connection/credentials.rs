@@ -7,7 +7,7 @@ use evenkeel_core::{Digest, Sensitive};
 use futures::future::BoxFuture;
 
 use super::transport::Transport;
-use super::{KubeconfigPolicy, kubeconfig};
+use super::{KubeconfigPolicy, kubeconfig, plugin};
 use crate::{Cluster, Error};
 
 /// Where a newer kubeconfig comes from when the server does not accept the credentials any more.
@@ -81,6 +81,31 @@ impl Cluster {
         self.take_newest(credentials, &mut known).await == Refreshed::Renewed
     }
 
+    /// Takes newer credentials when those in use expire soon. When there are none the old ones serve on: they may be good still.
+    pub(super) async fn renew_in_time(&self) {
+        let Some(credentials) = &self.inner.credentials else {
+            return;
+        };
+        if !self.is_renewal_due() {
+            return;
+        }
+        let mut known = credentials.known.lock().await;
+        if !self.is_renewal_due() {
+            // Somebody else was here first.
+            return;
+        }
+        if self.take_newest(credentials, &mut known).await != Refreshed::Renewed {
+            let again = plugin::later(self.clock().now(), plugin::AGAIN_AFTER);
+            let mut link = self.inner.link.write().unwrap_or_else(PoisonError::into_inner);
+            link.renewal = Some(again);
+        }
+    }
+
+    fn is_renewal_due(&self) -> bool {
+        let link = self.inner.link.read().unwrap_or_else(PoisonError::into_inner);
+        link.renewal.is_some_and(|renewal| renewal <= self.clock().now())
+    }
+
     async fn take_newest(&self, credentials: &Credentials, known: &mut Digest) -> Refreshed {
         let Some(newest) = credentials.source.newest().await else {
             return Refreshed::Unavailable;
@@ -93,20 +118,22 @@ impl Cluster {
         }
         let server = &self.inner.server;
         let renewed = async {
-            let config = kubeconfig::read(newest.expose(), &credentials.policy).await?;
-            let transport = Transport::new(config)?;
+            let read = kubeconfig::read(newest.expose(), &credentials.policy).await?;
+            let transport = Transport::new(read.config)?;
             let client = transport.client(&self.inner.pool_limits())?;
-            Ok::<_, Error>((transport, client))
+            Ok::<_, Error>((transport, client, read.expires))
         };
         match renewed.await {
             // Another address may be another cluster: whoever keeps clients finds that out.
-            Ok((transport, _)) if transport.server() != *server => Refreshed::Moved,
-            Ok((transport, client)) => {
+            Ok((transport, ..)) if transport.server() != *server => Refreshed::Moved,
+            Ok((transport, client, expires)) => {
                 *known = digest;
+                let now = self.clock().now();
                 let mut link = self.inner.link.write().unwrap_or_else(PoisonError::into_inner);
                 link.transport = transport;
                 link.client = client;
                 link.number += 1;
+                link.renewal = expires.map(|expires| plugin::renewal(expires, now));
                 tracing::info!(server, "newer credentials are used");
                 Refreshed::Renewed
             }

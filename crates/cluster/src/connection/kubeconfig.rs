@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use kube::Config;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, KubeConfigOptions, Kubeconfig};
 
+use super::plugin;
 use super::transport::Proxy;
 use crate::Error;
 
@@ -23,11 +25,19 @@ pub enum KubeconfigPolicy {
     },
 }
 
-/// Checks that `content` is a kubeconfig that `policy` allows, without contacting anything.
+/// The settings of a client.
+pub(super) struct Read {
+    pub(super) config: Config,
+    /// When what a credential plugin gave expires, where it says so.
+    pub(super) expires: Option<Timestamp>,
+}
+
+/// Checks that `content` is a kubeconfig that `policy` allows, and runs the credential plugin it names. The cluster is not
+/// contacted.
 ///
 /// # Errors
-/// [`Error::Kubeconfig`] with the path of the wrong field.
-pub(super) async fn read(content: &str, policy: &KubeconfigPolicy) -> Result<Config, Error> {
+/// [`Error::Kubeconfig`] with the path of the wrong field; [`Error::Credentials`] when the plugin fails.
+pub(super) async fn read(content: &str, policy: &KubeconfigPolicy) -> Result<Read, Error> {
     let mut kubeconfig = Kubeconfig::from_yaml(content).map_err(|_| {
         // The parser's text quotes the file, which holds credentials.
         refused(
@@ -92,7 +102,8 @@ pub(super) async fn read(content: &str, policy: &KubeconfigPolicy) -> Result<Con
     // Taken from the environment when the file names none; this process' proxy is not the cluster's.
     config.proxy_url = proxy;
     config.default_retry = false;
-    Ok(config)
+    let expires = plugin::log_in(&mut config.auth_info).await?;
+    Ok(Read { config, expires })
 }
 
 fn check_cluster(cluster: &mut ClusterEntry, field: &str, policy: &KubeconfigPolicy) -> Result<(), Error> {
