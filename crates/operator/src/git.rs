@@ -5,6 +5,7 @@ mod gitea;
 mod gitlab;
 mod key;
 mod path;
+mod rest;
 mod token;
 mod variable;
 

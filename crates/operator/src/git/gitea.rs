@@ -11,12 +11,13 @@ use jiff::civil::Date;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 
+use super::rest::{Request, Rest};
 use super::{
     BlobDigest, CommitNote, FIRST_BRANCH, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken,
     Project, ProjectId, PublicKey, RepoPath, Variable, VariableSetting,
 };
 use crate::Error;
-use crate::remote::{Answer, Call, Reach, Remote};
+use crate::remote::{Reach, Remote};
 
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,8 +45,7 @@ pub struct GiteaSettings {
 /// A Gitea server.
 #[derive(Clone, Debug)]
 pub struct Gitea {
-    remote: Remote,
-    authorization: Sensitive<String>,
+    rest: Rest,
 }
 
 impl Gitea {
@@ -60,49 +60,14 @@ impl Gitea {
             timeout: CALL_TIMEOUT,
             authority: settings.authority.as_deref(),
         })?;
+        let authorization = Sensitive::new(format!("token {}", settings.token.expose()));
         Ok(Self {
-            remote,
-            authorization: Sensitive::new(format!("token {}", settings.token.expose())),
+            rest: Rest {
+                remote,
+                version: "v1",
+                credential: ("authorization", authorization),
+            },
         })
-    }
-
-    async fn call(&self, request: Request<'_>) -> Result<Answer, Error> {
-        self.remote
-            .call(Call {
-                doing: request.doing,
-                method: request.method,
-                path: ["api", "v1"].into_iter().chain(request.path).collect(),
-                query: request.query,
-                headers: vec![("authorization", self.authorization.expose().as_str())],
-                body: request.body,
-                timeout: request.timeout,
-            })
-            .await
-    }
-
-    /// A call that has to succeed.
-    async fn succeed(&self, request: Request<'_>) -> Result<Value, Error> {
-        let doing = request.doing;
-        let answer = self.call(request).await?;
-        self.successful(doing, answer)
-    }
-
-    fn successful(&self, doing: &str, answer: Answer) -> Result<Value, Error> {
-        if answer.status.is_success() {
-            Ok(answer.body)
-        } else {
-            Err(self.remote.refusal(doing, &answer))
-        }
-    }
-
-    /// A deletion: what is gone is as good.
-    async fn remove(&self, request: Request<'_>) -> Result<(), Error> {
-        let doing = request.doing;
-        let answer = self.call(request).await?;
-        if answer.status == StatusCode::NOT_FOUND {
-            return Ok(());
-        }
-        self.successful(doing, answer).map(drop)
     }
 
     /// All pages of a list, which lies in the answer or in its field `member`.
@@ -113,14 +78,14 @@ impl Gitea {
                 query: vec![("page", page.to_string()), ("limit", PAGE_SIZE.to_string())],
                 ..Request::new(doing, Method::GET, path)
             };
-            let body = self.succeed(request).await?;
+            let body = self.rest.succeed(request).await?;
             let list = member.map_or(&body, |member| &body[member]);
             // An empty list may be null.
             let found = match list {
                 Value::Null => &Vec::new(),
                 list => list
                     .as_array()
-                    .ok_or_else(|| self.remote.not_understood(doing, "it holds no list"))?,
+                    .ok_or_else(|| self.rest.remote.not_understood(doing, "it holds no list"))?,
             };
             if found.is_empty() {
                 return Ok(items);
@@ -128,22 +93,27 @@ impl Gitea {
             items.extend_from_slice(found);
         }
         Err(self
+            .rest
             .remote
             .not_understood(doing, format!("the list has more than {PAGES_MAX} pages")))
     }
 
     async fn look(&self, doing: &str, path: &[&str]) -> Result<Option<Project>, Error> {
-        let answer = self.call(Request::new(doing, Method::GET, path)).await?;
+        let answer = self.rest.call(Request::new(doing, Method::GET, path)).await?;
         // It leads to where the repository has been moved.
         if answer.status == StatusCode::NOT_FOUND || answer.status.is_redirection() {
             return Ok(None);
         }
-        let body = self.successful(doing, answer)?;
+        let body = self.rest.successful(doing, answer)?;
         self.project(doing, &body).map(Some)
     }
 
     fn project(&self, doing: &str, body: &Value) -> Result<Project, Error> {
-        let missing = |what: &str| self.remote.not_understood(doing, format!("it holds no {what}"));
+        let missing = |what: &str| {
+            self.rest
+                .remote
+                .not_understood(doing, format!("it holds no {what}"))
+        };
         let id = body["id"].as_u64().ok_or_else(|| missing("id"))?;
         let owner = body["owner"]["login"].as_str().ok_or_else(|| missing("owner"))?;
         let name = body["name"].as_str().ok_or_else(|| missing("name"))?;
@@ -162,27 +132,28 @@ impl Gitea {
 
     async fn edit(&self, doing: &str, project: &Project, body: Value) -> Result<(), Error> {
         let path = repository(project);
-        let request = Request {
-            body: Some(body),
-            ..Request::new(doing, Method::PATCH, &path)
-        };
-        self.succeed(request).await.map(drop)
+        let request = Request::new(doing, Method::PATCH, &path).body(body);
+        self.rest.succeed(request).await.map(drop)
     }
 
     /// Whose repositories a group has: an organisation's, or our own.
     async fn owner(&self, group: &str) -> Result<Option<Owner>, Error> {
         let doing = format!("look for the organisation {group}");
         let answer = self
+            .rest
             .call(Request::new(&doing, Method::GET, &["orgs", group]))
             .await?;
         if answer.status.is_success() {
             return Ok(Some(Owner::Organisation));
         }
         if answer.status != StatusCode::NOT_FOUND {
-            return Err(self.remote.refusal(&doing, &answer));
+            return Err(self.rest.remote.refusal(&doing, &answer));
         }
         let doing = "look who we are";
-        let user = self.succeed(Request::new(doing, Method::GET, &["user"])).await?;
+        let user = self
+            .rest
+            .succeed(Request::new(doing, Method::GET, &["user"]))
+            .await?;
         let is_ours = user["login"]
             .as_str()
             .is_some_and(|login| login.eq_ignore_ascii_case(group));
@@ -191,7 +162,7 @@ impl Gitea {
 
     fn without_tokens(&self, doing: String) -> Error {
         Error::Unsupported {
-            system: self.remote.system(),
+            system: self.rest.remote.system(),
             doing,
             what: "tokens of single repositories: use a deploy key, or leave accessToken out",
         }
@@ -219,7 +190,7 @@ impl GitHost for Gitea {
             body: Some(json!({ "username": group, "visibility": "private" })),
             ..Request::new(&doing, Method::POST, &["orgs"])
         };
-        self.succeed(request).await.map(drop)
+        self.rest.succeed(request).await.map(drop)
     }
 
     async fn find(&self, path: &RepoPath) -> Result<Option<Project>, Error> {
@@ -239,7 +210,7 @@ impl GitHost for Gitea {
             Some(Owner::Ourselves) => vec!["user", "repos"],
             None => {
                 return Err(Error::Refused {
-                    system: self.remote.system(),
+                    system: self.rest.remote.system(),
                     doing,
                     status: StatusCode::NOT_FOUND.as_u16(),
                     problem: format!("there is no such organisation: create {}", path.group()),
@@ -253,11 +224,11 @@ impl GitHost for Gitea {
             })),
             ..Request::new(&doing, Method::POST, &collection)
         };
-        let answer = self.call(request).await?;
+        let answer = self.rest.call(request).await?;
         if answer.status == StatusCode::CONFLICT {
             return Err(Error::Conflict { doing });
         }
-        let body = self.successful(&doing, answer)?;
+        let body = self.rest.successful(&doing, answer)?;
         self.project(&doing, &body)
     }
 
@@ -275,7 +246,8 @@ impl GitHost for Gitea {
 
     async fn delete(&self, project: &Project) -> Result<(), Error> {
         let doing = format!("delete the repository {}", project.path);
-        self.remove(Request::new(&doing, Method::DELETE, &repository(project)))
+        self.rest
+            .remove(Request::new(&doing, Method::DELETE, &repository(project)))
             .await
     }
 
@@ -289,10 +261,10 @@ impl GitHost for Gitea {
                 Ok(PresentKey {
                     id: key["id"]
                         .as_u64()
-                        .ok_or_else(|| self.remote.not_understood(&doing, "a key has no id"))?,
+                        .ok_or_else(|| self.rest.remote.not_understood(&doing, "a key has no id"))?,
                     title: key["title"].as_str().unwrap_or_default().to_owned(),
                     key: PublicKey::parse(text)
-                        .map_err(|error| self.remote.not_understood(&doing, error.to_string()))?,
+                        .map_err(|error| self.rest.remote.not_understood(&doing, error.to_string()))?,
                     may_write: !key["read_only"].as_bool().unwrap_or(true),
                 })
             })
@@ -312,14 +284,16 @@ impl GitHost for Gitea {
             body: Some(json!({ "title": title, "key": key.to_string(), "read_only": !may_write })),
             ..Request::new(&doing, Method::POST, &path)
         };
-        self.succeed(request).await.map(drop)
+        self.rest.succeed(request).await.map(drop)
     }
 
     async fn delete_deploy_key(&self, project: &Project, id: u64) -> Result<(), Error> {
         let doing = format!("delete the deploy key {id} of {}", project.path);
         let id = id.to_string();
         let path = [&repository(project)[..], &["keys", &id]].concat();
-        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+        self.rest
+            .remove(Request::new(&doing, Method::DELETE, &path))
+            .await
     }
 
     async fn files(&self, project: &Project) -> Result<BTreeMap<FilePath, BlobDigest>, Error> {
@@ -334,7 +308,7 @@ impl GitHost for Gitea {
                 query: vec![("recursive", "true".to_owned()), ("page", page.to_string())],
                 ..Request::new(&doing, Method::GET, &path)
             };
-            let body = self.succeed(request).await?;
+            let body = self.rest.succeed(request).await?;
             for entry in body["tree"].as_array().into_iter().flatten() {
                 if entry["type"] == "blob"
                     && let (Some(path), Some(digest)) = (entry["path"].as_str(), entry["sha"].as_str())
@@ -350,6 +324,7 @@ impl GitHost for Gitea {
             }
         }
         Err(self
+            .rest
             .remote
             .not_understood(&doing, format!("the list has more than {PAGES_MAX} pages")))
     }
@@ -386,7 +361,7 @@ impl GitHost for Gitea {
             timeout: Some(COMMIT_TIMEOUT),
             ..Request::new(&doing, Method::POST, &path)
         };
-        let answer = self.call(request).await?;
+        let answer = self.rest.call(request).await?;
         // Somebody changed, created or deleted one of them since we looked.
         let text = answer.body["message"].as_str().unwrap_or_default();
         let is_outdated = [
@@ -402,7 +377,7 @@ impl GitHost for Gitea {
         {
             return Err(Error::Conflict { doing });
         }
-        self.successful(&doing, answer).map(drop)
+        self.rest.successful(&doing, answer).map(drop)
     }
 
     async fn variables(&self, project: &Project) -> Result<BTreeMap<String, Variable>, Error> {
@@ -449,7 +424,7 @@ impl GitHost for Gitea {
                 body: Some(json!({ "data": value.expose() })),
                 ..Request::new(&doing, Method::PUT, &path)
             };
-            return self.succeed(request).await.map(drop);
+            return self.rest.succeed(request).await.map(drop);
         }
         let path = [&repository(project)[..], &["actions", "variables", name]].concat();
         let body = json!({ "value": value.expose() });
@@ -457,18 +432,20 @@ impl GitHost for Gitea {
             body: Some(body.clone()),
             ..Request::new(&doing, method, &path)
         };
-        let answer = self.call(change(Method::PUT)).await?;
+        let answer = self.rest.call(change(Method::PUT)).await?;
         if answer.status == StatusCode::NOT_FOUND {
-            return self.succeed(change(Method::POST)).await.map(drop);
+            return self.rest.succeed(change(Method::POST)).await.map(drop);
         }
-        self.successful(&doing, answer).map(drop)
+        self.rest.successful(&doing, answer).map(drop)
     }
 
     async fn delete_variable(&self, project: &Project, name: &str, masked: bool) -> Result<(), Error> {
         let doing = format!("delete the variable {name} of {}", project.path);
         let collection = if masked { "secrets" } else { "variables" };
         let path = [&repository(project)[..], &["actions", collection, name]].concat();
-        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+        self.rest
+            .remove(Request::new(&doing, Method::DELETE, &path))
+            .await
     }
 
     async fn access_tokens(&self, project: &Project) -> Result<Vec<PresentToken>, Error> {
@@ -486,27 +463,4 @@ impl GitHost for Gitea {
 
 fn repository(project: &Project) -> [&str; 3] {
     ["repos", project.path.group(), project.path.name()]
-}
-
-/// One request, without what all have.
-struct Request<'a> {
-    doing: &'a str,
-    method: Method,
-    path: Vec<&'a str>,
-    query: Vec<(&'a str, String)>,
-    body: Option<Value>,
-    timeout: Option<Duration>,
-}
-
-impl<'a> Request<'a> {
-    fn new(doing: &'a str, method: Method, path: &[&'a str]) -> Self {
-        Self {
-            doing,
-            method,
-            path: path.to_vec(),
-            query: Vec::new(),
-            body: None,
-            timeout: None,
-        }
-    }
 }

@@ -12,12 +12,13 @@ use jiff::civil::Date;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 
+use super::rest::{Request, Rest};
 use super::{
     BlobDigest, CommitNote, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken, Project,
     ProjectId, PublicKey, RepoPath, Variable, VariableSetting,
 };
 use crate::Error;
-use crate::remote::{Answer, Call, Reach, Remote};
+use crate::remote::{Reach, Remote};
 
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,36 +49,7 @@ pub struct GitLabSettings {
 /// A GitLab server.
 #[derive(Clone, Debug)]
 pub struct GitLab {
-    remote: Remote,
-    token: Sensitive<String>,
-}
-
-/// One request, without what all have.
-struct Request<'a> {
-    doing: &'a str,
-    method: Method,
-    path: Vec<&'a str>,
-    query: Vec<(&'a str, String)>,
-    body: Option<Value>,
-    timeout: Option<Duration>,
-}
-
-impl<'a> Request<'a> {
-    fn new(doing: &'a str, method: Method, path: &[&'a str]) -> Self {
-        Self {
-            doing,
-            method,
-            path: path.to_vec(),
-            query: Vec::new(),
-            body: None,
-            timeout: None,
-        }
-    }
-
-    fn body(mut self, body: Value) -> Self {
-        self.body = Some(body);
-        self
-    }
+    rest: Rest,
 }
 
 impl GitLab {
@@ -93,48 +65,12 @@ impl GitLab {
             authority: settings.authority.as_deref(),
         })?;
         Ok(Self {
-            remote,
-            token: settings.token.clone(),
+            rest: Rest {
+                remote,
+                version: "v4",
+                credential: ("private-token", settings.token.clone()),
+            },
         })
-    }
-
-    async fn call(&self, request: Request<'_>) -> Result<Answer, Error> {
-        self.remote
-            .call(Call {
-                doing: request.doing,
-                method: request.method,
-                path: ["api", "v4"].into_iter().chain(request.path).collect(),
-                query: request.query,
-                headers: vec![("private-token", self.token.expose().as_str())],
-                body: request.body,
-                timeout: request.timeout,
-            })
-            .await
-    }
-
-    /// A call that has to succeed.
-    async fn succeed(&self, request: Request<'_>) -> Result<Value, Error> {
-        let doing = request.doing;
-        let answer = self.call(request).await?;
-        self.successful(doing, answer)
-    }
-
-    fn successful(&self, doing: &str, answer: Answer) -> Result<Value, Error> {
-        if answer.status.is_success() {
-            Ok(answer.body)
-        } else {
-            Err(self.remote.refusal(doing, &answer))
-        }
-    }
-
-    /// A deletion: what is gone is as good.
-    async fn remove(&self, request: Request<'_>) -> Result<(), Error> {
-        let doing = request.doing;
-        let answer = self.call(request).await?;
-        if answer.status == StatusCode::NOT_FOUND {
-            return Ok(());
-        }
-        self.successful(doing, answer).map(drop)
     }
 
     /// All pages of a list; none if there is nothing of which to list anything.
@@ -152,15 +88,15 @@ impl GitLab {
             request
                 .query
                 .extend(query.iter().map(|(name, value)| (*name, (*value).to_owned())));
-            let answer = self.call(request).await?;
+            let answer = self.rest.call(request).await?;
             if answer.status == StatusCode::NOT_FOUND {
                 return Ok(None);
             }
             let next = answer.headers.get("x-next-page").cloned();
-            let body = self.successful(doing, answer)?;
+            let body = self.rest.successful(doing, answer)?;
             let found = body
                 .as_array()
-                .ok_or_else(|| self.remote.not_understood(doing, "it holds no list"))?;
+                .ok_or_else(|| self.rest.remote.not_understood(doing, "it holds no list"))?;
             items.extend_from_slice(found);
             // Empty on the last page.
             match next.as_ref().and_then(|next| next.to_str().ok()) {
@@ -169,6 +105,7 @@ impl GitLab {
             }
         }
         Err(self
+            .rest
             .remote
             .not_understood(doing, format!("the list has more than {PAGES_MAX} pages")))
     }
@@ -177,7 +114,7 @@ impl GitLab {
     async fn list(&self, doing: &str, path: &[&str]) -> Result<Vec<Value>, Error> {
         let list = self.list_if_any(doing, path, &[]).await?;
         list.ok_or_else(|| Error::Refused {
-            system: self.remote.system(),
+            system: self.rest.remote.system(),
             doing: doing.to_owned(),
             status: StatusCode::NOT_FOUND.as_u16(),
             problem: "it is not there".to_owned(),
@@ -186,13 +123,14 @@ impl GitLab {
 
     async fn look(&self, doing: &str, id: &str) -> Result<Option<Project>, Error> {
         let answer = self
+            .rest
             .call(Request::new(doing, Method::GET, &["projects", id]))
             .await?;
         // It leads to where the repository has been moved.
         if answer.status == StatusCode::NOT_FOUND || answer.status.is_redirection() {
             return Ok(None);
         }
-        let body = self.successful(doing, answer)?;
+        let body = self.rest.successful(doing, answer)?;
         if wire::is_going(&body) {
             return Ok(None);
         }
@@ -200,7 +138,7 @@ impl GitLab {
     }
 
     fn understand<T>(&self, doing: &str, read: Result<T, String>) -> Result<T, Error> {
-        read.map_err(|problem| self.remote.not_understood(doing, problem))
+        read.map_err(|problem| self.rest.remote.not_understood(doing, problem))
     }
 
     fn understand_all<T>(
@@ -219,19 +157,20 @@ impl GitLab {
     async fn namespace(&self, group: &str) -> Result<Option<u64>, Error> {
         let doing = format!("look for the group {group}");
         let answer = self
+            .rest
             .call(Request::new(&doing, Method::GET, &["namespaces", group]))
             .await?;
         if answer.status == StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        let body = self.successful(&doing, answer)?;
+        let body = self.rest.successful(&doing, answer)?;
         self.understand(&doing, wire::id(&body)).map(Some)
     }
 
     async fn edit(&self, doing: &str, project: &Project, body: Value) -> Result<(), Error> {
         let id = project.id.0.to_string();
         let request = Request::new(doing, Method::PUT, &["projects", &id]).body(body);
-        self.succeed(request).await.map(drop)
+        self.rest.succeed(request).await.map(drop)
     }
 }
 
@@ -257,7 +196,7 @@ impl GitHost for GitLab {
                     let body =
                         json!({ "name": name, "path": name, "parent_id": parent, "visibility": "private" });
                     let request = Request::new(&doing, Method::POST, &["groups"]).body(body);
-                    let made = self.succeed(request).await?;
+                    let made = self.rest.succeed(request).await?;
                     self.understand(&doing, wire::id(&made))?
                 }
             };
@@ -284,7 +223,7 @@ impl GitHost for GitLab {
         let doing = format!("create the repository {path}");
         let Some(namespace) = self.namespace(path.group()).await? else {
             return Err(Error::Refused {
-                system: self.remote.system(),
+                system: self.rest.remote.system(),
                 doing,
                 status: StatusCode::NOT_FOUND.as_u16(),
                 problem: format!("there is no such group: create {}", path.group()),
@@ -295,12 +234,13 @@ impl GitHost for GitLab {
             "visibility": "private", "initialize_with_readme": false,
         });
         let answer = self
+            .rest
             .call(Request::new(&doing, Method::POST, &["projects"]).body(body))
             .await?;
         if answer.status == StatusCode::BAD_REQUEST && wire::says(&answer.body, &["has already been taken"]) {
             return Err(Error::Conflict { doing });
         }
-        let body = self.successful(&doing, answer)?;
+        let body = self.rest.successful(&doing, answer)?;
         self.understand(&doing, wire::project(&body))
     }
 
@@ -319,20 +259,22 @@ impl GitHost for GitLab {
         let doing = format!("{verb} the repository {}", project.path);
         let id = project.id.0.to_string();
         let request = Request::new(&doing, Method::POST, &["projects", &id, path]);
-        self.succeed(request).await.map(drop)
+        self.rest.succeed(request).await.map(drop)
     }
 
     async fn delete(&self, project: &Project) -> Result<(), Error> {
         let doing = format!("delete the repository {}", project.path);
         let id = project.id.0.to_string();
         let present = self
+            .rest
             .call(Request::new(&doing, Method::GET, &["projects", &id]))
             .await?;
         if present.status == StatusCode::NOT_FOUND || wire::is_going(&present.body) {
             return Ok(());
         }
-        self.successful(&doing, present)?;
-        self.remove(Request::new(&doing, Method::DELETE, &["projects", &id]))
+        self.rest.successful(&doing, present)?;
+        self.rest
+            .remove(Request::new(&doing, Method::DELETE, &["projects", &id]))
             .await
     }
 
@@ -354,14 +296,16 @@ impl GitHost for GitLab {
         let id = project.id.0.to_string();
         let body = json!({ "title": title, "key": key.to_string(), "can_push": may_write });
         let request = Request::new(&doing, Method::POST, &["projects", &id, "deploy_keys"]).body(body);
-        self.succeed(request).await.map(drop)
+        self.rest.succeed(request).await.map(drop)
     }
 
     async fn delete_deploy_key(&self, project: &Project, key: u64) -> Result<(), Error> {
         let doing = format!("delete the deploy key {key} of {}", project.path);
         let (id, key) = (project.id.0.to_string(), key.to_string());
         let path = ["projects", &id, "deploy_keys", &key];
-        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+        self.rest
+            .remove(Request::new(&doing, Method::DELETE, &path))
+            .await
     }
 
     async fn files(&self, project: &Project) -> Result<BTreeMap<FilePath, BlobDigest>, Error> {
@@ -409,12 +353,12 @@ impl GitHost for GitLab {
         let path = ["projects", &id, "variables", name];
         let mut change = Request::new(&doing, Method::PUT, &path).body(body.clone());
         change.query = scope();
-        let answer = self.call(change).await?;
+        let answer = self.rest.call(change).await?;
         if answer.status == StatusCode::NOT_FOUND {
             let request = Request::new(&doing, Method::POST, &path[..3]).body(body);
-            return self.succeed(request).await.map(drop);
+            return self.rest.succeed(request).await.map(drop);
         }
-        self.successful(&doing, answer).map(drop)
+        self.rest.successful(&doing, answer).map(drop)
     }
 
     async fn delete_variable(&self, project: &Project, name: &str, _: bool) -> Result<(), Error> {
@@ -423,7 +367,7 @@ impl GitHost for GitLab {
         let path = ["projects", &id, "variables", name];
         let mut request = Request::new(&doing, Method::DELETE, &path);
         request.query = scope();
-        self.remove(request).await
+        self.rest.remove(request).await
     }
 
     async fn access_tokens(&self, project: &Project) -> Result<Vec<PresentToken>, Error> {
@@ -446,7 +390,7 @@ impl GitHost for GitLab {
             "expires_at": expires_on.to_string(),
         });
         let request = Request::new(&doing, Method::POST, &["projects", &id, "access_tokens"]).body(body);
-        let made = self.succeed(request).await?;
+        let made = self.rest.succeed(request).await?;
         let made = wire::new_token(&made, expires_on);
         self.understand(&doing, made)
     }
@@ -455,7 +399,9 @@ impl GitHost for GitLab {
         let doing = format!("revoke the access token {token} of {}", project.path);
         let (id, token) = (project.id.0.to_string(), token.to_string());
         let path = ["projects", &id, "access_tokens", &token];
-        self.remove(Request::new(&doing, Method::DELETE, &path)).await
+        self.rest
+            .remove(Request::new(&doing, Method::DELETE, &path))
+            .await
     }
 }
 

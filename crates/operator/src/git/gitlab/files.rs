@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{GitLab, Request, wire};
+use super::{GitLab, wire};
 use crate::Error;
+use crate::git::rest::Request;
 use crate::git::{BlobDigest, CommitNote, FIRST_BRANCH, FileAction, FilePath, Project};
 
 /// How long a commit may take.
@@ -34,7 +35,7 @@ impl GitLab {
         let query = [("recursive", "true"), ("ref", branch.as_str())];
         let entries = self.list_if_any(&doing, &path, &query).await?;
         let entries = entries.ok_or_else(|| Error::Refused {
-            system: self.remote.system(),
+            system: self.rest.remote.system(),
             doing: doing.clone(),
             status: StatusCode::NOT_FOUND.as_u16(),
             problem: format!("there is no repository with a branch {branch}"),
@@ -70,11 +71,11 @@ impl GitLab {
                 "actions": actions,
             }));
         request.timeout = Some(COMMIT_TIMEOUT);
-        let answer = self.call(request).await?;
+        let answer = self.rest.call(request).await?;
         if answer.status == StatusCode::BAD_REQUEST && wire::says(&answer.body, &OUTDATED) {
             return Err(Error::Conflict { doing });
         }
-        self.successful(&doing, answer).map(drop)
+        self.rest.successful(&doing, answer).map(drop)
     }
 
     async fn action(
@@ -120,11 +121,11 @@ impl GitLab {
             &["projects", &id, "repository", "files", path.as_str()],
         );
         request.query = vec![("ref", branch.to_owned())];
-        let answer = self.call(request).await?;
+        let answer = self.rest.call(request).await?;
         if answer.status == StatusCode::NOT_FOUND {
             return Err(conflict());
         }
-        let file = self.successful(&look, answer)?;
+        let file = self.rest.successful(&look, answer)?;
         if file["blob_id"].as_str() != Some(over.as_str()) {
             return Err(conflict());
         }
