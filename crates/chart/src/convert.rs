@@ -1,27 +1,12 @@
 //! Between plain value trees (shared by threads) and template values (shared mappings, one render).
 
-use evenkeel_gotemplate::{List, Map, Str, Value};
+use evenkeel_gotemplate::{List, Map, Value};
 use evenkeel_goyaml as goyaml;
 
-/// A plain tree as template values, with fresh mappings and lists.
-pub(crate) fn from_yaml(value: &goyaml::Value) -> Value {
-    match value {
-        goyaml::Value::Null => Value::Nil,
-        goyaml::Value::Bool(b) => Value::Bool(*b),
-        goyaml::Value::Int(i) => Value::int64(*i),
-        goyaml::Value::Uint(u) => Value::Uint(evenkeel_gotemplate::UintKind::Uint64, *u),
-        goyaml::Value::Float(f) => Value::Float(*f),
-        goyaml::Value::String(s) | goyaml::Value::Timestamp(s) => Value::from(s.as_str()),
-        goyaml::Value::Binary(bytes) => Value::Str(Str::new(bytes)),
-        goyaml::Value::List(items) => Value::List(items.iter().map(from_yaml).collect()),
-        goyaml::Value::Map(map) => Value::Map(map_from_yaml(map)),
-    }
-}
-
-/// A plain mapping as a template mapping.
+/// A plain mapping as a template mapping, with fresh mappings and lists below.
 pub(crate) fn map_from_yaml(map: &goyaml::Map) -> Map {
     map.iter()
-        .map(|(key, value)| (key.as_str().into(), from_yaml(value)))
+        .map(|(key, value)| (key.as_str().into(), value.into()))
         .collect()
 }
 

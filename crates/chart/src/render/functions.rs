@@ -10,7 +10,6 @@ use evenkeel_gotemplate::{
 use evenkeel_goyaml as goyaml;
 
 use super::{World, find, without_no_value};
-use crate::convert;
 
 /// How often one template may be inside itself through `include`.
 const MAX_INCLUDES: usize = 1000;
@@ -93,9 +92,7 @@ pub(super) fn map(world: World) -> FuncMap {
                         )
                         .map_err(Error::message)?;
                     let found = found.map(goyaml::Value::from);
-                    Ok(found
-                        .as_ref()
-                        .map_or_else(|| Value::Map(Map::any()), convert::from_yaml))
+                    Ok(found.as_ref().map_or_else(|| Value::Map(Map::any()), Value::from))
                 }
                 _ => wrong_arguments("lookup"),
             },
