@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use wait4::Wait4 as _;
 
 use crate::repository::Repository;
 
@@ -92,6 +94,59 @@ pub(crate) fn run_quietly(what: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// What a program gave that was run within a bound of time.
+pub(crate) struct Ended {
+    /// None when it was stopped, for it took too long.
+    pub(crate) status: Option<ExitStatus>,
+    /// Standard output.
+    pub(crate) output: Vec<u8>,
+    /// Standard error.
+    pub(crate) errors: Vec<u8>,
+    /// Processor time, which other work on the machine does not lengthen as it does wall time.
+    pub(crate) cpu: Duration,
+}
+
+/// Runs a program for so long at most. What it says goes through files, since a full pipe would stop it.
+pub(crate) fn bounded(command: &mut Command, limit: Duration) -> Result<Ended> {
+    let line = describe(command);
+    let mut output = tempfile::tempfile().context("cannot create a temporary file")?;
+    let mut errors = tempfile::tempfile().context("cannot create a temporary file")?;
+    command
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(errors.try_clone()?);
+    let mut child = command.spawn().with_context(|| format!("cannot run `{line}`"))?;
+
+    // Only the one who waits learns of the processor time, and cannot look at the clock meanwhile.
+    let (done, ended) = mpsc::channel::<()>();
+    let id = child.id();
+    let watcher = std::thread::spawn(move || {
+        let late = matches!(ended.recv_timeout(limit), Err(RecvTimeoutError::Timeout));
+        if late {
+            // A child that is waited for keeps its id until then.
+            let _ = Command::new("kill").arg("-9").arg(id.to_string()).status();
+        }
+        late
+    });
+    let waited = child.wait4();
+    drop(done);
+    let late = watcher.join().unwrap_or(false);
+    let used = waited.with_context(|| format!("cannot wait for `{line}`"))?;
+    Ok(Ended {
+        status: (!late).then_some(used.status),
+        output: read_all(&mut output)?,
+        errors: read_all(&mut errors)?,
+        cpu: used.rusage.utime + used.rusage.stime,
+    })
+}
+
+fn read_all(file: &mut File) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// What a program prints.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let line = describe(command);
@@ -124,10 +179,8 @@ pub(crate) fn describe(command: &Command) -> String {
 }
 
 fn last_lines(file: &mut File) -> Result<String> {
-    let mut text = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut text)?;
-    let text = String::from_utf8_lossy(&text);
+    let bytes = read_all(file)?;
+    let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.trim_end().lines().collect();
     Ok(lines
         .get(lines.len().saturating_sub(SHOWN_LINES)..)

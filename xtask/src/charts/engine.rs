@@ -1,16 +1,15 @@
 //! Runs both engines.
 
 use std::ffi::OsStr;
-use std::io::{Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use wait4::Wait4 as _;
 
 use super::case::Case;
 use super::discovery::ChartPath;
+use crate::process;
 
 /// How long one run may take, on a machine that has much else to do.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
@@ -139,15 +138,8 @@ impl Engines {
     }
 
     fn run(&self, program: &Path, arguments: &[String]) -> Result<Outcome> {
-        let mut output = tempfile::tempfile().context("cannot create a temporary file")?;
-        let mut errors = tempfile::tempfile().context("cannot create a temporary file")?;
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .current_dir(&self.work)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(errors.try_clone()?);
+        command.args(arguments).current_dir(&self.work);
         // No configuration, plugin or repository of the user's plays a part.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("HELM_") {
@@ -157,50 +149,18 @@ impl Engines {
         for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
             command.env(name, self.work.join("helm"));
         }
-        let line = || format!("{} {}", program.display(), arguments.join(" "));
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot run `{}`", line()))?;
-
-        // Only the one who waits learns of the processor time, and cannot look at the clock meanwhile.
-        let (done, ended) = std::sync::mpsc::channel::<()>();
-        let id = child.id();
-        let watcher = std::thread::spawn(move || {
-            let late = matches!(
-                ended.recv_timeout(TIME_LIMIT),
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout)
-            );
-            if late {
-                // A child that is waited for keeps its id until then.
-                let _ = Command::new("kill").arg("-9").arg(id.to_string()).status();
-            }
-            late
-        });
-        let started = Instant::now();
-        let waited = child.wait4();
-        drop(done);
-        let late = watcher.join().unwrap_or(false);
-        let used = waited.with_context(|| format!("cannot wait for `{}`", line()))?;
-        let mut errors = read_all(&mut errors)?;
-        if late {
-            errors.extend_from_slice(
-                format!("Error: ended after {} s\n", started.elapsed().as_secs()).as_bytes(),
-            );
+        let ended = process::bounded(&mut command, TIME_LIMIT)?;
+        let mut errors = ended.errors;
+        if ended.status.is_none() {
+            errors.extend_from_slice(format!("Error: ended after {} s\n", TIME_LIMIT.as_secs()).as_bytes());
         }
         Ok(Outcome {
-            success: used.status.success(),
-            output: read_all(&mut output)?,
+            success: ended.status.is_some_and(|status| status.success()),
+            output: ended.output,
             errors: String::from_utf8_lossy(&errors).into_owned(),
-            cpu: used.rusage.utime + used.rusage.stime,
+            cpu: ended.cpu,
         })
     }
-}
-
-fn read_all(file: &mut std::fs::File) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// What the probe printed.

@@ -5,11 +5,9 @@
 //! millisecond each.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use evenkeel_realparts::Cache;
@@ -17,6 +15,7 @@ use tempfile::TempDir;
 
 use super::case::{Answer, Case, INCLUDED, carried, chart};
 use super::{engine, set};
+use crate::process;
 
 /// Line before the findings of one chart.
 const HEADING: &str = "==> Linting ";
@@ -28,51 +27,10 @@ const FINDING: &str = "[ERROR] templates/: ";
 /// it breaks down over, and is left out.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often is looked whether it is done.
-const LOOK: Duration = Duration::from_millis(5);
-
 /// The pinned Helm.
 pub(crate) struct Helm {
     binary: PathBuf,
     folder: TempDir,
-}
-
-/// What a process said.
-struct Said {
-    /// None when it was stopped, for it took too long.
-    status: Option<ExitStatus>,
-    output: String,
-    errors: String,
-}
-
-impl Said {
-    /// Runs it. What it says goes through files in `folder`, since a full pipe would stop it.
-    fn by(command: &mut Command, folder: &Path) -> Result<Self> {
-        let (output, errors) = (folder.join("stdout"), folder.join("stderr"));
-        let mut child = command
-            .stdout(File::create(&output)?)
-            .stderr(File::create(&errors)?)
-            .spawn()?;
-        let begun = Instant::now();
-        let status = loop {
-            match child.try_wait()? {
-                Some(status) => break Some(status),
-                None if begun.elapsed() < PATIENCE => thread::sleep(LOOK),
-                None => {
-                    child.kill()?;
-                    child.wait()?;
-                    break None;
-                }
-            }
-        };
-        let text =
-            |path| -> Result<String> { Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned()) };
-        Ok(Self {
-            status,
-            output: text(&output)?,
-            errors: text(&errors)?,
-        })
-    }
 }
 
 impl Helm {
@@ -143,14 +101,15 @@ impl Helm {
             write_chart(&folder.path().join(index.to_string()), case)?;
             command.arg(index.to_string());
         }
-        let said = Said::by(&mut command, folder.path()).context("cannot run the linter")?;
-        let found = findings(&said.output);
-        if !said.errors.contains("chart(s) linted") {
+        let ended = process::bounded(&mut command, PATIENCE)?;
+        let found = findings(&String::from_utf8_lossy(&ended.output));
+        let said = String::from_utf8_lossy(&ended.errors);
+        if !said.contains("chart(s) linted") {
             // It broke down over one of them: which?
             return match cases {
-                [(index, _)] if said.status.is_none() => Ok(vec![(*index, Answer::Unstable)]),
+                [(index, _)] if ended.status.is_none() => Ok(vec![(*index, Answer::Unstable)]),
                 [(index, _)] => {
-                    let line = said.errors.lines().next().unwrap_or_default();
+                    let line = said.lines().next().unwrap_or_default();
                     Ok(vec![(*index, Answer::Error(format!("BREAKDOWN: {line}")))])
                 }
                 _ => {
@@ -170,14 +129,11 @@ impl Helm {
         let folder = tempfile::tempdir_in(self.folder.path())?;
         write_chart(folder.path(), case)?;
         let mut command = self.command(folder.path());
-        let said = Said::by(
-            command.args(["template", "test-release", "."]),
-            self.folder.path(),
-        )?;
-        Ok(match said.status {
+        let ended = process::bounded(command.args(["template", "test-release", "."]), PATIENCE)?;
+        Ok(match ended.status {
             None => Answer::Unstable,
             Some(status) if status.success() => Answer::Output(Vec::new()),
-            Some(_) => carried(&error_of(&said.errors)),
+            Some(_) => carried(&error_of(&String::from_utf8_lossy(&ended.errors))),
         })
     }
 
