@@ -48,6 +48,17 @@ fn hooks(component: &Component<'_>, documents: Vec<HookDocument>) -> Hooks {
     Hooks::new(documents, &placement).unwrap()
 }
 
+/// The hooks of a deletion: one before it, which goes when it is done, and one after it.
+fn farewell(component: &Component<'_>) -> Hooks {
+    hooks(
+        component,
+        vec![
+            hook(job("goodbye"), &[HookEvent::PreDelete], 0, &[HookSucceeded]),
+            hook(job("swept"), &[HookEvent::PostDelete], 0, &[]),
+        ],
+    )
+}
+
 /// A Job whose pod follows `script`, and has logged something.
 fn scripted(env: &Env, name: &str, script: Script) -> ManifestObject {
     let mut document = job(name);

@@ -6,7 +6,7 @@ use evenkeel_cluster::{HookRun, Limits, Occasion};
 use evenkeel_core::{HookEvent, PlanAction, Sensitive};
 use serde_json::json;
 
-use super::{HookSucceeded, hook, hooks, pass, writes};
+use super::{farewell, hook, hooks, pass, writes};
 use crate::component::Component;
 use crate::documents::{config_map, doc, job};
 use crate::env::{Env, WAIT};
@@ -35,13 +35,7 @@ pub(crate) async fn a_deletion_has_hooks_and_takes_along_what_they_left(env: &En
     pass(&component, &documents, &installed, Occasion::Install)
         .await
         .succeeded();
-    let of_deletion = hooks(
-        &component,
-        vec![
-            hook(job("goodbye"), &[HookEvent::PreDelete], 0, &[HookSucceeded]),
-            hook(job("swept"), &[HookEvent::PostDelete], 0, &[]),
-        ],
-    );
+    let of_deletion = farewell(&component);
     // Kept once, replaced by others, and the same again costs nothing.
     let kept = |text: &str| Sensitive::new(text.as_bytes().to_vec());
     for (text, changed) in [

@@ -10,7 +10,7 @@ use evenkeel_cluster::{
 use evenkeel_core::{Fence, HookEvent};
 use serde_json::{Value, json};
 
-use super::{HookSucceeded, hook, hooks, pass, pass_as, suspended, uid, writes};
+use super::{HookSucceeded, farewell, hook, hooks, pass, pass_as, suspended, uid, writes};
 use crate::component::Component;
 use crate::documents::{config_map, job, service_account};
 use crate::env::{Env, WAIT};
@@ -295,13 +295,7 @@ pub(crate) async fn a_deletion_with_hooks_survives_a_fault_at_any_call(env: &Env
         pass(&component, &documents, &installed, Occasion::Install)
             .await
             .succeeded();
-        let of_deletion = hooks(
-            &component,
-            vec![
-                hook(job("goodbye"), &[HookEvent::PreDelete], 0, &[HookSucceeded]),
-                hook(job("swept"), &[HookEvent::PostDelete], 0, &[]),
-            ],
-        );
+        let of_deletion = farewell(&component);
         trial
             .passes(async |number| {
                 // A component that is gone is not deleted again: its hooks would run once more.
