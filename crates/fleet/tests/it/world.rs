@@ -139,7 +139,12 @@ impl World {
         let mut running = self.running.take().unwrap();
         let stopped = running.tasks.shutdown(STOP).await;
         assert!(stopped.aborted.is_empty(), "{stopped:?}");
+        // As a process does at its end. A store that is only dropped closes its files a moment later, and would then take
+        // away those that another one has put in their place.
+        let store = running.store.upgrade().unwrap();
         running.fleet = None;
+        store.close().await;
+        drop(store);
         released(&running.store).await;
     }
 
