@@ -84,7 +84,7 @@ impl Answer {
             // Go finds what lies in memory behind the end of a list that is part of a longer one; here it is an error.
             (Self::Error(ours), _) if ours.ends_with(BEHIND_THE_END) => true,
             (Self::Error(ours), Self::Error(theirs)) => {
-                compared(ours.as_bytes()) == compared(theirs.as_bytes())
+                compared(as_read(ours).as_bytes()) == compared(as_read(theirs).as_bytes())
             }
             _ => false,
         }
@@ -123,6 +123,18 @@ fn compared(text: &[u8]) -> &[u8] {
             .map(|at| at + words.len())
     });
     ends.min().and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// An error with one mark for each run of bytes that are no text: Helm prints such bytes as they are, and how many marks
+/// stand for them is up to who reads.
+fn as_read(error: &str) -> String {
+    let mut read = String::with_capacity(error.len());
+    for c in error.chars() {
+        if c != char::REPLACEMENT_CHARACTER || !read.ends_with(c) {
+            read.push(c);
+        }
+    }
+    read
 }
 
 impl fmt::Display for Answer {
@@ -236,6 +248,13 @@ mod tests {
         assert_eq!(carried(&error), Answer::Output(b"hi".to_vec()));
         assert_eq!(carried("nil pointer\n"), Answer::Error("nil pointer".to_owned()));
         assert_eq!(carried("at 0xc000123456"), Answer::Unstable);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_not_counted() {
+        let error = |text: &str| Answer::Error(text.to_owned());
+        assert!(error("at \u{fffd}\u{fffd}x").agrees(&error("at \u{fffd}x")));
+        assert!(!error("at \u{fffd}x").agrees(&error("at x")));
     }
 
     #[test]

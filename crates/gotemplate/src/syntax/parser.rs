@@ -212,11 +212,15 @@ impl Parser<'_> {
     }
 
     fn error<T>(&self, message: impl Into<String>) -> Result<T> {
-        Err(ParseError {
+        Err(self.error_at(self.tokens[0].line, message))
+    }
+
+    fn error_at(&self, line: usize, message: impl Into<String>) -> ParseError {
+        ParseError {
             name: (&*self.source.name).into(),
-            line: self.tokens[0].line,
+            line,
             message: message.into(),
-        })
+        }
     }
 
     fn describe(&self, token: &Token) -> String {
@@ -462,11 +466,13 @@ impl Parser<'_> {
         let token = self.next_non_space();
         let name = self.template_name(&token, CONTEXT)?;
         let pipe = self.pipeline(CONTEXT, TokenKind::RightDelim)?;
+        // In Go a block is a tree of its own; what ends it wrongly is told of where the tree around it stands.
+        let line = self.tokens[0].line;
         let outer = std::mem::replace(&mut self.scope, Scope::new());
         let (root, end) = self.item_list()?;
         self.scope = outer;
         if let Terminator::Else = end {
-            return self.error(format!("unexpected {} in {CONTEXT}", end.text()));
+            return Err(self.error_at(line, format!("unexpected {} in {CONTEXT}", end.text())));
         }
         self.add(name.clone().into(), root)?;
         Ok(Node::Template(Box::new(Invoke {

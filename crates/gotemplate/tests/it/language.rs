@@ -259,6 +259,14 @@ fn parse_errors_name_the_line() {
     fails("{{ \n\n .x", "unclosed action started at ex/templates/a.yaml:1");
     fails("{{ else }}", "unexpected {{else}}");
     fails(
+        "\n{{ block \"b\" . }}\n\nx{{ else }}{{ end }}",
+        "(ex/templates/a.yaml:2): unexpected {{else}} in block clause",
+    );
+    fails(
+        "\n{{ define \"b\" }}\n\nx{{ else }}{{ end }}",
+        "(ex/templates/a.yaml:4): unexpected {{else}} in define clause",
+    );
+    fails(
         "{{ range . }}{{ else if true }}{{ end }}",
         "unexpected <if> in input",
     );
