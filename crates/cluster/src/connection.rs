@@ -7,6 +7,7 @@ mod kubeconfig;
 mod limits;
 mod pace;
 mod patch;
+mod plugin;
 mod status;
 mod tls;
 mod transport;

@@ -12,11 +12,12 @@ use evenkeel_core::{Clock, Sensitive};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use jiff::Timestamp;
 use kube::client::Body;
 use tokio::time::{Instant, timeout};
 
 use super::breaker::{Breaker, NotNow, Try};
-use super::credentials::{Credentials, KubeconfigSource};
+use super::credentials::{Credentials, KubeconfigSource, Login, Unchanged};
 use super::limits::RequestCounter;
 use super::pace::{Pace, Seen};
 use super::status::{self, Subject};
@@ -80,6 +81,8 @@ pub(super) struct Link {
     pub(super) client: kube::Client,
     /// Grows with every change of credentials.
     pub(super) number: u64,
+    /// When newer ones are asked for, whether or not the server still takes these; never where nothing tells when they expire.
+    pub(super) renewal: Option<Timestamp>,
 }
 
 impl Drop for Inner {
@@ -116,7 +119,7 @@ impl Cluster {
     }
 
     /// Like [`Cluster::connect`]; when the server does not accept the credentials any more (401), those of `source` are
-    /// tried once. They must lead to the same address.
+    /// tried once, and so they are before what a credential plugin gave expires. They must lead to the same address.
     ///
     /// # Errors
     /// As [`Cluster::connect`].
@@ -133,10 +136,11 @@ impl Cluster {
         options: ConnectOptions,
         source: Option<Arc<dyn KubeconfigSource>>,
     ) -> Result<Self, Error> {
-        let config = kubeconfig::read(kubeconfig.expose(), &options.policy).await?;
-        let transport = Transport::new(config)?;
-        let client = transport.client(&options.limits)?;
+        let login = Login::new(kubeconfig, &options.policy, options.clock.now()).await?;
+        let client = login.transport.client(&options.limits)?;
+        let source = source.or_else(|| login.has_plugin.then(|| Unchanged::new(kubeconfig)));
         let credentials = source.map(|source| Credentials::new(source, options.policy, kubeconfig));
+        let (transport, renewal) = (login.transport, login.renewal);
         Ok(Self {
             inner: Arc::new(Inner {
                 server: transport.server(),
@@ -144,6 +148,7 @@ impl Cluster {
                     transport,
                     client,
                     number: 0,
+                    renewal,
                 }),
                 credentials,
                 pace: Pace::new(options.limits.in_flight),
@@ -265,6 +270,7 @@ impl Cluster {
         accept: &str,
         subject: Subject,
     ) -> Result<WatchStream, Error> {
+        self.renew_in_time().await;
         match self.open_watch(path, accept, &subject).await {
             (Err(Error::Unauthorized { .. }), number) if self.renew(number).await => {
                 self.open_watch(path, accept, &subject).await.0
@@ -322,6 +328,7 @@ impl Cluster {
         let writer = guard.and_then(|guard| guard.writer());
         request.headers_mut().insert(USER_AGENT, agent(writer));
         let again = self.inner.credentials.is_some().then(|| request.clone());
+        self.renew_in_time().await;
         let (client, number) = self.client();
         let sent = self.exchange(client, verb, request, subject, guard).await;
         match (again, &sent) {

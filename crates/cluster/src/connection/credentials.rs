@@ -5,9 +5,10 @@ use std::sync::{Arc, PoisonError};
 
 use evenkeel_core::{Digest, Sensitive};
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 
 use super::transport::Transport;
-use super::{KubeconfigPolicy, kubeconfig};
+use super::{KubeconfigPolicy, kubeconfig, plugin};
 use crate::{Cluster, Error};
 
 /// Where a newer kubeconfig comes from when the server does not accept the credentials any more.
@@ -27,6 +28,52 @@ pub enum Refreshed {
     Moved,
     /// It cannot be had, or not be used; the client goes on with what it has.
     Unavailable,
+}
+
+/// A kubeconfig that stays as it is while the plugin that it names gives newer credentials.
+#[derive(Debug)]
+pub(super) struct Unchanged(Sensitive<String>);
+
+impl Unchanged {
+    pub(super) fn new(kubeconfig: &Sensitive<String>) -> Arc<dyn KubeconfigSource> {
+        Arc::new(Self(kubeconfig.clone()))
+    }
+}
+
+impl KubeconfigSource for Unchanged {
+    fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>> {
+        Box::pin(std::future::ready(Some(self.0.clone())))
+    }
+}
+
+/// What a kubeconfig and the plugin that it may name make together.
+pub(super) struct Login {
+    pub(super) transport: Transport,
+    /// When newer credentials are to be asked for; never where nothing tells when these expire.
+    pub(super) renewal: Option<Timestamp>,
+    /// Whether a plugin gave them, and would give newer ones.
+    pub(super) has_plugin: bool,
+}
+
+impl Login {
+    /// Runs the plugin if there is one; the cluster is not contacted.
+    ///
+    /// # Errors
+    /// [`Error::Kubeconfig`] with the path of the wrong field; [`Error::Credentials`] when the plugin fails.
+    pub(super) async fn new(
+        kubeconfig: &Sensitive<String>,
+        policy: &KubeconfigPolicy,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let mut config = kubeconfig::read(kubeconfig.expose(), policy).await?;
+        let given = plugin::log_in(&mut config.auth_info).await?;
+        let expires = given.as_ref().and_then(|given| given.expires);
+        Ok(Self {
+            transport: Transport::new(config)?,
+            renewal: expires.map(|expires| plugin::renewal(expires, now)),
+            has_plugin: given.is_some(),
+        })
+    }
 }
 
 /// Where newer credentials come from.
@@ -81,6 +128,31 @@ impl Cluster {
         self.take_newest(credentials, &mut known).await == Refreshed::Renewed
     }
 
+    /// Takes newer credentials when those in use expire soon. When there are none the old ones serve on: they may be good still.
+    pub(super) async fn renew_in_time(&self) {
+        let Some(credentials) = &self.inner.credentials else {
+            return;
+        };
+        if !self.is_renewal_due() {
+            return;
+        }
+        let mut known = credentials.known.lock().await;
+        if !self.is_renewal_due() {
+            // Somebody else was here first.
+            return;
+        }
+        if self.take_newest(credentials, &mut known).await != Refreshed::Renewed {
+            let again = plugin::later(self.clock().now(), plugin::AGAIN_AFTER);
+            let mut link = self.inner.link.write().unwrap_or_else(PoisonError::into_inner);
+            link.renewal = Some(again);
+        }
+    }
+
+    fn is_renewal_due(&self) -> bool {
+        let link = self.inner.link.read().unwrap_or_else(PoisonError::into_inner);
+        link.renewal.is_some_and(|renewal| renewal <= self.clock().now())
+    }
+
     async fn take_newest(&self, credentials: &Credentials, known: &mut Digest) -> Refreshed {
         let Some(newest) = credentials.source.newest().await else {
             return Refreshed::Unavailable;
@@ -93,20 +165,20 @@ impl Cluster {
         }
         let server = &self.inner.server;
         let renewed = async {
-            let config = kubeconfig::read(newest.expose(), &credentials.policy).await?;
-            let transport = Transport::new(config)?;
-            let client = transport.client(&self.inner.pool_limits())?;
-            Ok::<_, Error>((transport, client))
+            let login = Login::new(&newest, &credentials.policy, self.clock().now()).await?;
+            let client = login.transport.client(&self.inner.pool_limits())?;
+            Ok::<_, Error>((login, client))
         };
         match renewed.await {
             // Another address may be another cluster: whoever keeps clients finds that out.
-            Ok((transport, _)) if transport.server() != *server => Refreshed::Moved,
-            Ok((transport, client)) => {
+            Ok((login, _)) if login.transport.server() != *server => Refreshed::Moved,
+            Ok((login, client)) => {
                 *known = digest;
                 let mut link = self.inner.link.write().unwrap_or_else(PoisonError::into_inner);
-                link.transport = transport;
+                link.transport = login.transport;
                 link.client = client;
                 link.number += 1;
+                link.renewal = login.renewal;
                 tracing::info!(server, "newer credentials are used");
                 Refreshed::Renewed
             }

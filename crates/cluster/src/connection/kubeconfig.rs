@@ -23,7 +23,7 @@ pub enum KubeconfigPolicy {
     },
 }
 
-/// Checks that `content` is a kubeconfig that `policy` allows, without contacting anything.
+/// Checks that `content` is a kubeconfig that `policy` allows, without contacting or running anything.
 ///
 /// # Errors
 /// [`Error::Kubeconfig`] with the path of the wrong field.

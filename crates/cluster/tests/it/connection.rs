@@ -1,6 +1,7 @@
 //! K5: the connection to a cluster is our own: clusters that do not answer, or not as they should, are behind a proxy, or
 //! change their credentials.
 
+mod credentials;
 mod traffic;
 
 use std::sync::Arc;
@@ -44,6 +45,13 @@ fn real(env: &Env) -> &'static TestCluster {
 
 fn kubeconfig_of(env: &Env) -> &'static str {
     real(env).kubeconfig()
+}
+
+/// The `certificate-authority-data` of a kubeconfig.
+fn ca_of(kubeconfig: &str) -> &str {
+    let after = kubeconfig.split("certificate-authority-data:").nth(1);
+    let data = after.and_then(|after| after.split_whitespace().next());
+    data.unwrap().trim_matches('"')
 }
 
 #[tokio::test]
@@ -164,14 +172,7 @@ async fn the_real_server_refuses_wrong_credentials_and_missing_rights() {
         ErrorClass::Forbidden
     );
     let server = env.cluster.server();
-    let ca = good
-        .split("certificate-authority-data:")
-        .nth(1)
-        .unwrap()
-        .split_whitespace()
-        .next()
-        .unwrap()
-        .trim_matches('"');
+    let ca = ca_of(good);
     let wrong = kubeconfig(
         server,
         &format!("certificate-authority-data: {ca}"),

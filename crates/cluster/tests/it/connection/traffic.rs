@@ -4,18 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, Error, ErrorClass, KubeconfigPolicy, KubeconfigSource, Limits};
-use evenkeel_core::Sensitive;
-use futures::future::BoxFuture;
+use evenkeel_cluster::{Error, ErrorClass, Limits};
 use rcgen::{CertificateParams, KeyPair};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{base64, cluster, kubeconfig, tls_server};
-use crate::env::options;
 
 /// A server behind which `upstream` answers each connection; counts them.
-async fn serve<F, T>(handle: F) -> (std::net::SocketAddr, Arc<AtomicUsize>)
+pub(super) async fn serve<F, T>(handle: F) -> (std::net::SocketAddr, Arc<AtomicUsize>)
 where
     F: Fn(TcpStream, usize) -> T + Send + Sync + 'static,
     T: Future<Output = ()> + Send + 'static,
@@ -35,7 +32,7 @@ where
     (address, count)
 }
 
-async fn head_of(stream: &mut TcpStream) -> String {
+pub(super) async fn head_of(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -46,7 +43,7 @@ async fn head_of(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&head).into_owned()
 }
 
-async fn answer(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
+pub(super) async fn answer(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
     let text = format!(
         "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
@@ -54,7 +51,7 @@ async fn answer(stream: &mut TcpStream, status: &str, headers: &str, body: &str)
     let _ = stream.write_all(text.as_bytes()).await;
 }
 
-const KUBE_SYSTEM: &str = r#"{"metadata": {"name": "kube-system", "uid": "the-uid"}}"#;
+pub(super) const KUBE_SYSTEM: &str = r#"{"metadata": {"name": "kube-system", "uid": "the-uid"}}"#;
 
 /// K5: nobody waits for a cluster that cannot be reached; it is asked once per interval, and everything goes on once it
 /// answers again.
@@ -120,74 +117,6 @@ async fn a_busy_server_is_left_alone_for_as_long_as_it_asks() {
         "{:?}",
         started.elapsed()
     );
-}
-
-#[derive(Debug)]
-struct Newer {
-    kubeconfig: Sensitive<String>,
-    asked: AtomicUsize,
-}
-
-impl KubeconfigSource for Newer {
-    fn newest(&self) -> BoxFuture<'_, Option<Sensitive<String>>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { Some(self.kubeconfig.clone()) })
-    }
-}
-
-/// A token that was rotated while work is under way fails nothing.
-#[tokio::test]
-async fn rotated_credentials_fail_no_pass() {
-    let (address, _) = serve(|mut stream, _| async move {
-        loop {
-            let head = head_of(&mut stream).await;
-            if head.is_empty() {
-                return;
-            }
-            if head.to_lowercase().contains("authorization: bearer new") {
-                answer(&mut stream, "200 OK", "", KUBE_SYSTEM).await;
-            } else {
-                answer(&mut stream, "401 Unauthorized", "", "").await;
-            }
-        }
-    })
-    .await;
-    let server = format!("http://{address}");
-    let old = kubeconfig(&server, "", "token: old");
-    let newer = |kubeconfig: Sensitive<String>| {
-        Arc::new(Newer {
-            kubeconfig,
-            asked: AtomicUsize::new(0),
-        })
-    };
-    let own = || {
-        let mut options = options();
-        options.policy = KubeconfigPolicy::Own {
-            allow_exec: false,
-            base: std::env::temp_dir(),
-        };
-        options
-    };
-    let source = newer(kubeconfig(&server, "", "token: new"));
-    let client = Cluster::connect_renewable(&old, own(), source.clone())
-        .await
-        .unwrap();
-    // Refused together, they fetch the newer ones once.
-    let (a, b) = tokio::join!(client.kubernetes_version(), client.uid());
-    assert_eq!(b.unwrap().as_str(), "the-uid");
-    assert!(!matches!(a.unwrap_err().class(), ErrorClass::Unauthorized));
-    assert_eq!(source.asked.load(Ordering::SeqCst), 1);
-    // None that are newer: told as what it is, and asked for once per refusal.
-    let source = newer(old.clone());
-    let client = Cluster::connect_renewable(&old, own(), source.clone())
-        .await
-        .unwrap();
-    assert_eq!(client.uid().await.unwrap_err().class(), ErrorClass::Unauthorized);
-    assert_eq!(source.asked.load(Ordering::SeqCst), 1);
-    // Those of another address are not taken.
-    let source = newer(kubeconfig("http://127.0.0.1:9", "", "token: new"));
-    let client = Cluster::connect_renewable(&old, own(), source).await.unwrap();
-    assert_eq!(client.uid().await.unwrap_err().class(), ErrorClass::Unauthorized);
 }
 
 /// A proxy that speaks HTTP CONNECT, or SOCKS 5 with name and password.
@@ -352,117 +281,4 @@ async fn a_goodbye_at_the_start_of_a_connection_is_no_outage() {
             assert_eq!(error.class(), ErrorClass::Unreachable, "{error}");
         }
     }
-}
-
-/// KUB-02: the client certificate of a credential plugin is used, and when the server no longer takes it, the plugin is asked
-/// for another one and new connections are made, within the same call.
-#[cfg(unix)]
-#[tokio::test]
-async fn a_plugins_certificate_is_used_and_renewed() {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use rcgen::{CertifiedIssuer, IsCa};
-    use tokio_rustls::rustls::RootCertStore;
-    use tokio_rustls::rustls::server::WebPkiClientVerifier;
-
-    let mut params = CertificateParams::new(vec![]).unwrap();
-    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let issue = |name: &str| {
-        let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec![name.to_owned()])
-            .unwrap()
-            .signed_by(&key, &ca)
-            .unwrap();
-        (certificate, key)
-    };
-    let (server, server_key) = issue("127.0.0.1");
-    let (old, newer) = (issue("old"), issue("newer"));
-
-    let _ = super::rustls_provider();
-    let mut roots = RootCertStore::empty();
-    roots.add(ca.der().clone()).unwrap();
-    let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap();
-    let config = tokio_rustls::rustls::ServerConfig::builder()
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(
-            vec![server.der().clone()],
-            server_key.serialize_der().try_into().unwrap(),
-        )
-        .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    let accepted = newer.0.der().clone();
-    let refused = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&refused);
-    let (address, _) = serve(move |stream, _| {
-        let (acceptor, accepted, counted) = (acceptor.clone(), accepted.clone(), Arc::clone(&counted));
-        async move {
-            let Ok(mut stream) = acceptor.accept(stream).await else {
-                return;
-            };
-            let shown = stream.get_ref().1.peer_certificates().unwrap()[0].clone();
-            let mut buffer = [0; 4096];
-            while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
-                let (status, body) = if shown == accepted {
-                    ("200 OK", KUBE_SYSTEM)
-                } else {
-                    counted.fetch_add(1, Ordering::SeqCst);
-                    ("401 Unauthorized", "")
-                };
-                let text = format!(
-                    "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}",
-                    body.len()
-                );
-                if stream.write_all(text.as_bytes()).await.is_err() {
-                    return;
-                }
-            }
-        }
-    })
-    .await;
-
-    let folder = evenkeel_testkit::temp_dir();
-    let plugin = folder.path().join("plugin");
-    std::fs::write(&plugin, "#!/bin/sh\ncat \"$(dirname \"$0\")/credential.json\"\n").unwrap();
-    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let give = |(certificate, key): &(rcgen::Certificate, KeyPair)| {
-        let credential = serde_json::json!({
-            "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
-            "status": {"clientCertificateData": certificate.pem(), "clientKeyData": key.serialize_pem(),
-                       "expirationTimestamp": "2099-01-01T00:00:00Z"}});
-        std::fs::write(folder.path().join("credential.json"), credential.to_string()).unwrap();
-    };
-    give(&old);
-    let user = format!(
-        "exec: {{apiVersion: client.authentication.k8s.io/v1, command: '{}', interactiveMode: Never}}",
-        plugin.display()
-    );
-    let settings = format!("certificate-authority-data: {}", base64(ca.pem().as_bytes()));
-    let kubeconfig = kubeconfig(&format!("https://{address}"), &settings, &user);
-    let mut options = options();
-    options.policy = KubeconfigPolicy::Own {
-        allow_exec: true,
-        base: std::env::temp_dir(),
-    };
-    // The kubeconfig stays the same; what its plugin gives does not.
-    let source = Arc::new(Newer {
-        kubeconfig: kubeconfig.clone(),
-        asked: AtomicUsize::new(0),
-    });
-    let client = Cluster::connect_renewable(&kubeconfig, options, source)
-        .await
-        .unwrap();
-    give(&newer);
-    assert_eq!(client.uid().await.unwrap().as_str(), "the-uid");
-    assert_eq!(
-        refused.load(Ordering::SeqCst),
-        1,
-        "the old certificate was shown once"
-    );
-    client.kubernetes_version().await.unwrap_err();
-    assert_eq!(
-        refused.load(Ordering::SeqCst),
-        1,
-        "and on no connection afterwards"
-    );
 }
