@@ -142,6 +142,7 @@ impl Fleet {
             Arc::clone(&clock),
         );
         let watches = Watches::new(Arc::clone(&store), &settings, Arc::clone(&clock), tasks.clone());
+        metrics.collect_with(watches.gauges())?;
         let instances = Instances::new(&settings);
         Ok(Self(Arc::new(Inner {
             store,

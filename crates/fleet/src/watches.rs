@@ -13,6 +13,7 @@
 //! same.
 
 mod alarms;
+mod gauges;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,6 +25,7 @@ use evenkeel_cluster::{
 };
 use evenkeel_core::{Clock, ClusterId};
 use evenkeel_inventory::Store;
+use evenkeel_telemetry::metrics::Collector;
 use evenkeel_telemetry::{BoxError, OnCancel, OnError, Task, Tasks};
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -232,19 +234,16 @@ impl Watches {
 
     /// What is watched now.
     pub(crate) fn watched(&self) -> Watched {
-        let places = lock(&self.places);
-        let mut watched = Watched {
-            clusters: places.by_cluster.len(),
-            watches: places.watches,
-            ..Watched::default()
-        };
-        for place in places.by_cluster.values() {
-            let size = place.watch.size();
-            watched.calm += usize::from(place.watch.is_calm());
-            watched.size.objects += size.objects;
-            watched.size.bytes += size.bytes;
+        lock(&self.places).watched()
+    }
+
+    /// The same as gauges.
+    pub(crate) fn gauges(&self) -> impl Collector + use<> {
+        gauges::WatchGauges {
+            places: Arc::clone(&self.places),
+            clusters_max: self.clusters_max,
+            watches_max: self.watches_max,
         }
-        watched
     }
 
     fn start(&self, id: ClusterId, number: u64, watch: DriftWatch) -> Task<()> {
@@ -277,6 +276,21 @@ impl Watches {
 }
 
 impl Places {
+    fn watched(&self) -> Watched {
+        let mut watched = Watched {
+            clusters: self.by_cluster.len(),
+            watches: self.watches,
+            ..Watched::default()
+        };
+        for place in self.by_cluster.values() {
+            let size = place.watch.size();
+            watched.calm += usize::from(place.watch.is_calm());
+            watched.size.objects += size.objects;
+            watched.size.bytes += size.bytes;
+        }
+        watched
+    }
+
     fn remove(&mut self, id: &ClusterId) {
         if let Some(place) = self.by_cluster.remove(id) {
             self.watches -= place.watches;
@@ -297,6 +311,12 @@ impl Places {
         let pause = LOST_PAUSE.saturating_mul(2_u32.saturating_pow(*times));
         *until = now + pause.min(LOST_PAUSE_LONGEST);
         *times = times.saturating_add(1);
+    }
+
+    /// How many clusters are left alone for now.
+    fn lost_now(&self) -> usize {
+        let now = Instant::now();
+        self.lost.values().filter(|(_, until)| now < *until).count()
     }
 
     fn is_lost(&self, id: &ClusterId) -> bool {

@@ -101,6 +101,41 @@ async fn drift_is_healed_as_it_happens() {
     assert_eq!(world.runs("blue").await, 5, "one to install, one for each edit");
 }
 
+/// Operators see whether the places for live watches suffice, and what they cost.
+#[tokio::test]
+async fn the_metrics_count_watches() {
+    let mut settings = watching();
+    settings.watched_clusters = 1;
+    let world = watched(settings).await;
+    world.put("green", json!([component("map", "map")])).await;
+    world.ready("green").await;
+    let watched = world.fleet().watched();
+    let text = world.fleet().metrics().await.unwrap();
+    for line in [
+        "evenkeel_watched_clusters{state=\"calm\"} 1.0".to_owned(),
+        "evenkeel_watched_clusters{state=\"unsettled\"} 0.0".to_owned(),
+        "evenkeel_watched_clusters_max 1.0".to_owned(),
+        "evenkeel_watch_lost_clusters 0.0".to_owned(),
+        format!("evenkeel_watches {}.0", watched.watches),
+        format!("evenkeel_watched_objects {}.0", watched.size.objects),
+        format!("evenkeel_watched_objects_bytes {}.0", watched.size.bytes),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(watched.watches >= 3 && watched.size.objects >= 3, "{watched:?}");
+    // A cluster that goes gives its place up.
+    world.delete("blue", DeleteMode::Uninstall).await;
+    evenkeel_testkit::eventually("the place to be free", async || {
+        let text = world.fleet().metrics().await.unwrap();
+        if text.contains("evenkeel_watches 0.0\n") {
+            Ok(())
+        } else {
+            Err(text)
+        }
+    })
+    .await;
+}
+
 /// What is seen while a run goes on is put down to the run, but only until the look after it: an edit that follows at once is
 /// healed at once. Here nothing else would tell of it within an hour.
 #[tokio::test]
