@@ -5,6 +5,7 @@ mod consent;
 mod errors;
 pub(crate) mod fixture;
 mod formats;
+mod hooks;
 mod interrupt;
 mod no_kubectl;
 mod plan;

@@ -4,6 +4,7 @@
 
 mod administration;
 mod arguments;
+mod consent;
 mod crashes;
 mod deletions;
 mod failures;
