@@ -1,5 +1,7 @@
 //! What a target cluster can do, as templates see it in `.Capabilities`.
 
+use evenkeel_gotemplate::go_quoted;
+
 use crate::Error;
 
 /// The Kubernetes version and API versions a chart is rendered for.
@@ -64,14 +66,19 @@ impl KubeVersion {
             parts.push(part);
         }
         let (Some(major), minor) = (parts.first(), parts.get(1)) else {
-            return Err(refuse(format!("could not parse {version:?} as version")));
+            return Err(refuse(format!(
+                "could not parse {} as version",
+                go_quoted(version)
+            )));
         };
         let Some(minor) = minor else {
-            return Err(refuse(format!("illegal version string {version:?}")));
+            return Err(refuse(format!("illegal version string {}", go_quoted(version))));
         };
         if major.len() > 1 && major.starts_with('0') {
             return Err(refuse(format!(
-                "illegal zero-prefixed version component {major:?} in {version:?}"
+                "illegal zero-prefixed version component {} in {}",
+                go_quoted(major),
+                go_quoted(version)
             )));
         }
         let numbers = parts
@@ -80,7 +87,8 @@ impl KubeVersion {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|e| {
                 refuse(format!(
-                    "illegal non-numeric version component in {version:?}: {e}"
+                    "illegal non-numeric version component in {}: {e}",
+                    go_quoted(version)
                 ))
             })?;
         let text = if version.starts_with('v') {

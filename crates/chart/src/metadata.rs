@@ -6,7 +6,7 @@ use evenkeel_goyaml::{Numbers, Value, from_yaml};
 
 use crate::Error;
 use crate::decode::{self, Place, names};
-use evenkeel_gotemplate::is_version;
+use evenkeel_gotemplate::{go_quoted, is_version};
 
 /// The contents of `Chart.yaml`, of either API version.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -183,16 +183,25 @@ impl Metadata {
             return refuse("chart.metadata.name is required".to_owned());
         }
         if self.name == "." || self.name == ".." {
-            return refuse(format!("chart.metadata.name {:?} is not allowed", self.name));
+            return refuse(format!(
+                "chart.metadata.name {} is not allowed",
+                go_quoted(&self.name)
+            ));
         }
         if self.name.contains('/') {
-            return refuse(format!("chart.metadata.name {:?} is invalid", self.name));
+            return refuse(format!(
+                "chart.metadata.name {} is invalid",
+                go_quoted(&self.name)
+            ));
         }
         if self.version.is_empty() {
             return refuse("chart.metadata.version is required".to_owned());
         }
         if !is_version(&self.version) {
-            return refuse(format!("chart.metadata.version {:?} is invalid", self.version));
+            return refuse(format!(
+                "chart.metadata.version {} is invalid",
+                go_quoted(&self.version)
+            ));
         }
         if !matches!(self.kind.as_str(), "" | "application" | "library") {
             return refuse("chart.metadata.type must be application or library".to_owned());
@@ -211,7 +220,10 @@ impl Metadata {
                 &dependency.alias
             };
             if !seen.insert(key.clone()) {
-                return refuse(format!("more than one dependency with name or alias {key:?}"));
+                return refuse(format!(
+                    "more than one dependency with name or alias {}",
+                    go_quoted(key)
+                ));
             }
         }
         Ok(())
@@ -324,8 +336,8 @@ impl Dependency {
             .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
         {
             let problem = format!(
-                "dependency {:?} has disallowed characters in the alias",
-                self.name
+                "dependency {} has disallowed characters in the alias",
+                go_quoted(&self.name)
             );
             return Err(Error::Validation(problem));
         }

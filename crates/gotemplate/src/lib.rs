@@ -30,6 +30,7 @@ mod value;
 pub use env::{Env, Instant, Limit, Limits, MissingKey, RandomSource, Taint, Taints};
 pub use error::{Cause, Error, Frame, ParseError};
 pub use exec::Executor;
+pub use fmt::quote::{go_quoted, go_quoted_char};
 pub use function::{Closure, FuncMap, NativeFn};
 pub use keys::{Curve, KeyAlgorithm, KeyError, KeyMaker, PrivateKey};
 pub use sprig::{VersionConstraint, compare_versions, is_version, url_scheme, version_satisfies};

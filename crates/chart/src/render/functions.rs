@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use evenkeel_gotemplate::{
-    Closure, Error, Executor, FuncMap, Map, Parsed, Returns, Signature, Str, Taint, Type, Value, parse,
+    Closure, Error, Executor, FuncMap, Map, Parsed, Returns, Signature, Str, Taint, Type, Value, go_quoted,
+    parse,
 };
 use evenkeel_goyaml as goyaml;
 
@@ -106,8 +107,8 @@ pub(super) fn map(world: World) -> FuncMap {
                 ([Value::Str(name)], Some(hosts)) => {
                     executor.taint(Taint::Lookup);
                     let name = name.to_text();
-                    let address =
-                        hosts(&name).ok_or_else(|| Error::message(format!("no such host: {name:?}")))?;
+                    let address = hosts(&name)
+                        .ok_or_else(|| Error::message(format!("no such host: {}", go_quoted(&name))))?;
                     Ok(Value::from(address.as_str()))
                 }
                 _ => wrong_arguments("getHostByName"),
@@ -173,15 +174,19 @@ fn tpl(executor: &mut Executor, parsed: &ParsedTexts, text: &Str, data: &Value) 
     if find(text.as_bytes(), b"{{").is_none() {
         return Ok(Value::from(without_no_value(text.as_bytes())));
     }
-    let quoted = || format!("{:?}", text.to_text());
     let parsed = parsed
         .get(executor.templates().root(), text)
-        .map_err(|error| error.context(format!("cannot parse template {}: ", quoted())))?;
+        .map_err(|error| error.context(format!("cannot parse template {}: ", go_quoted(text.as_bytes()))))?;
     // Definitions inside the text are seen by it and what it includes, and by nobody else.
     let mut set = executor.templates().clone();
     set.add(&parsed);
     let out = executor
         .execute_tree(&set, parsed.main(), data)
-        .map_err(|error| error.context(format!("error during tpl function execution for {}: ", quoted())))?;
+        .map_err(|error| {
+            error.context(format!(
+                "error during tpl function execution for {}: ",
+                go_quoted(text.as_bytes())
+            ))
+        })?;
     Ok(Value::from(without_no_value(out.as_bytes())))
 }

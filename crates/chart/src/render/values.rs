@@ -1,6 +1,8 @@
 //! The type of `.Values`, `.Template` and the dot: `common.Values`, a mapping with methods.
 
-use evenkeel_gotemplate::{Error, Executor, Map, MapClass, Method, Returns, Signature, Type, Value};
+use evenkeel_gotemplate::{
+    Error, Executor, Map, MapClass, Method, Returns, Signature, Type, Value, go_quoted,
+};
 use evenkeel_goyaml as goyaml;
 
 use crate::convert::map_to_yaml;
@@ -66,7 +68,7 @@ fn walk(from: &Map, path: &str) -> Result<Map, Error> {
     path.split('.')
         .try_fold(from.clone(), |map, name| match map.get(name) {
             Some(Value::Map(inner)) => Ok(inner),
-            _ => Err(Error::message(format!("{name:?} is not a table"))),
+            _ => Err(Error::message(format!("{} is not a table", go_quoted(name)))),
         })
 }
 
@@ -86,6 +88,6 @@ fn path_value(_: &mut Executor, receiver: &Value, args: &[Value]) -> Result<Valu
     };
     match holder.and_then(|holder| holder.get(name)) {
         Some(value) if !matches!(value, Value::Map(_)) => Ok(value),
-        _ => Err(Error::message(format!("{name:?} is not a value"))),
+        _ => Err(Error::message(format!("{} is not a value", go_quoted(name)))),
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_gotemplate::{Map, Str, Value};
+use evenkeel_gotemplate::{Map, Str, Value, go_quoted};
 use evenkeel_goyaml as goyaml;
 
 use crate::Error;
@@ -124,7 +124,8 @@ impl Pass<'_> {
                 }
                 (Value::Map(_), Some(_)) => {
                     self.warn(format!(
-                        "Conflict: cannot merge map onto non-map for {key:?}. Skipping."
+                        "Conflict: cannot merge map onto non-map for {}. Skipping.",
+                        go_quoted(key.as_bytes())
                     ));
                 }
                 (_, Some(Value::Map(_))) => self.warn(format!("key {key} is table. Skipping")),

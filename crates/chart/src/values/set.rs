@@ -2,6 +2,7 @@
 
 use std::num::IntErrorKind;
 
+use evenkeel_gotemplate::{go_quoted, go_quoted_char};
 use evenkeel_goyaml::{Map, Numbers, Value, from_json};
 
 /// Helm's limit for a list index.
@@ -101,7 +102,7 @@ impl Parser<'_> {
         let (name, stop) = self.until(stops);
         match stop {
             None if name.is_empty() => Err(Stop::End),
-            None => fault(format!("key {name:?} has no value")),
+            None => fault(format!("key {} has no value", go_quoted(&name))),
             Some('[') => {
                 let index = self.index()?;
                 let mut list = match values.get_mut(&name) {
@@ -115,7 +116,7 @@ impl Parser<'_> {
             }
             Some('.') => self.inner(values, name, level + 1),
             Some(',') => {
-                let problem = format!("key {name:?} has no value (cannot end with ,)");
+                let problem = format!("key {} has no value (cannot end with ,)", go_quoted(&name));
                 set(values, name, Value::String(String::new()));
                 fault(problem)
             }
@@ -144,7 +145,7 @@ impl Parser<'_> {
             Some(Value::Map(inner)) => {
                 self.key(inner, level)?;
                 if inner.is_empty() {
-                    return fault(format!("key map {name:?} has no value"));
+                    return fault(format!("key map {} has no value", go_quoted(&name)));
                 }
                 Ok(())
             }
@@ -154,7 +155,7 @@ impl Parser<'_> {
                 let outcome = self.key(&mut inner, level);
                 if inner.is_empty() {
                     outcome?;
-                    return fault(format!("key map {name:?} has no value"));
+                    return fault(format!("key map {} has no value", go_quoted(&name)));
                 }
                 set(values, name, Value::Map(inner));
                 outcome
@@ -170,7 +171,7 @@ impl Parser<'_> {
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {
             // Go prints the characters one by one.
-            let shown: Vec<String> = text.chars().map(|c| format!("{c:?}")).collect();
+            let shown: Vec<String> = text.chars().map(go_quoted_char).collect();
             return fault(format!(
                 "unexpected data at end of array index: [{}]",
                 shown.join(" ")
@@ -230,7 +231,8 @@ impl Parser<'_> {
                     _ => "invalid syntax",
                 };
                 fault(format!(
-                    "error parsing index: strconv.Atoi: parsing {text:?}: {problem}"
+                    "error parsing index: strconv.Atoi: parsing {}: {problem}",
+                    go_quoted(&text)
                 ))
             }
         }

@@ -400,6 +400,13 @@ fn templates() {
             "render stopped: exceeded maximum template depth (10000) (at c/templates/a.yaml:1:28)",
         ),
         (
+            "a text for tpl that does not parse, quoted as Go quotes",
+            template(r#"a: {{ tpl "{{ \u0008\x00 \"" . }}"#),
+            "template: c/templates/a.yaml:1:6: executing \"c/templates/a.yaml\" at <tpl \"{{ \\u0008\\x00 \\\"\" .>: \
+             error calling tpl: cannot parse template \"{{ \\b\\x00 \\\"\": template: gotpl:1: \
+             unrecognized character in action: U+0008",
+        ),
+        (
             "tpl without end",
             with(&[
                 ("values.yaml", b"t: \"{{ tpl .Values.t . }}\"\n"),

@@ -2,6 +2,21 @@
 
 use crate::unicode::{decode, is_print};
 
+/// Bytes as Go's `%q` prints them, for errors worded as Helm words them: in quotes, with Go's escapes.
+///
+/// ```
+/// assert_eq!(evenkeel_gotemplate::go_quoted("a\u{8}\"b"), r#""a\b\"b""#);
+/// assert_eq!(evenkeel_gotemplate::go_quoted(b"\xff"), r#""\xff""#);
+/// ```
+pub fn go_quoted(text: impl AsRef<[u8]>) -> String {
+    bytes(text.as_ref())
+}
+
+/// A character as Go's `%q` prints it.
+pub fn go_quoted_char(c: char) -> String {
+    crate::value::lossy(&quoted_rune(c, false))
+}
+
 /// `%q` of a text.
 pub(crate) fn text(text: &str) -> String {
     bytes(text.as_bytes())
