@@ -138,7 +138,7 @@ impl Cluster {
     ) -> Result<Self, Error> {
         let login = Login::new(kubeconfig, &options.policy, options.clock.now()).await?;
         let client = login.transport.client(&options.limits)?;
-        let source = source.or_else(|| login.has_plugin.then(|| Unchanged::new(kubeconfig)));
+        let source = source.or_else(|| login.has_plugin.then(|| Unchanged::source(kubeconfig)));
         let credentials = source.map(|source| Credentials::new(source, options.policy, kubeconfig));
         let (transport, renewal) = (login.transport, login.renewal);
         Ok(Self {

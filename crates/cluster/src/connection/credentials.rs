@@ -35,7 +35,7 @@ pub enum Refreshed {
 pub(super) struct Unchanged(Sensitive<String>);
 
 impl Unchanged {
-    pub(super) fn new(kubeconfig: &Sensitive<String>) -> Arc<dyn KubeconfigSource> {
+    pub(super) fn source(kubeconfig: &Sensitive<String>) -> Arc<dyn KubeconfigSource> {
         Arc::new(Self(kubeconfig.clone()))
     }
 }

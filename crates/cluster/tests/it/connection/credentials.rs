@@ -137,6 +137,10 @@ impl Plugin {
     }
 }
 
+/// When the clocks of these tests begin.
+#[cfg(unix)]
+const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
 /// Options by which the user's own kubeconfig may run programs.
 #[cfg(unix)]
 fn allowing(clock: Arc<ManualClock>) -> ConnectOptions {
@@ -166,9 +170,8 @@ async fn a_plugins_token_is_renewed_before_it_expires() {
         given["status"]["token"].clone()
     };
     let (first, second) = (token("first").await, token("second").await);
-    let start = Timestamp::now();
-    let clock = Arc::new(ManualClock::new(start));
-    let expiring = |token: &Value, minutes: i64| json!({"token": token, "expirationTimestamp": (start + SignedDuration::from_mins(minutes)).to_string()});
+    let clock = Arc::new(ManualClock::new(START));
+    let expiring = |token: &Value, minutes: i64| json!({"token": token, "expirationTimestamp": (START + SignedDuration::from_mins(minutes)).to_string()});
     let plugin = Plugin::new();
     plugin.gives(expiring(&first, 10));
     let server = env.cluster.server();
@@ -215,7 +218,7 @@ async fn a_faulty_plugin_is_told_of_without_its_output() {
     };
     let connect = async |user: &str| {
         let kubeconfig = kubeconfig("https://127.0.0.1:9", "", user);
-        let clock = Arc::new(ManualClock::new(Timestamp::now()));
+        let clock = Arc::new(ManualClock::new(START));
         Cluster::connect(&kubeconfig, allowing(clock))
             .await
             .unwrap_err()
@@ -337,7 +340,7 @@ async fn a_plugins_certificate_is_used_and_renewed() {
     give(&old);
     let settings = format!("certificate-authority-data: {}", base64(ca.pem().as_bytes()));
     let kubeconfig = kubeconfig(&format!("https://{address}"), &settings, &plugin.user());
-    let options = allowing(Arc::new(ManualClock::new(Timestamp::now())));
+    let options = allowing(Arc::new(ManualClock::new(START)));
     // The kubeconfig stays the same; what its plugin gives does not.
     let source = Arc::new(Newer {
         kubeconfig: kubeconfig.clone(),
