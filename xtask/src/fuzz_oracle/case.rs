@@ -118,8 +118,9 @@ const OWN_WORDS: [&[u8]; 3] = [b"toml: ", b"toml%3A+", b"failed parsing --set-js
 /// An answer up to the first words that are not compared.
 fn compared(text: &[u8]) -> &[u8] {
     let ends = OWN_WORDS.iter().filter_map(|words| {
+        // `swapcase` and its like come in between.
         text.windows(words.len())
-            .position(|window| window == *words)
+            .position(|window| window.eq_ignore_ascii_case(words))
             .map(|at| at + words.len())
     });
     ends.min().and_then(|end| text.get(..end)).unwrap_or(text)

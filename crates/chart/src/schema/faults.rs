@@ -110,7 +110,9 @@ impl Reader<'_> {
                         && matches!(fault.kind, Kind::Group)
                         && step.keyword.ends_with("ef")
                     {
+                        // A reference takes over the faults of a group, wherever in the value that lies.
                         fault.kind = Kind::Reference;
+                        fault.place = place;
                     }
                     faults.extend(fault);
                 }

@@ -281,6 +281,17 @@ fn several_faults_of_a_schema_within_stand_together() {
             "- at '': validation failed"
         ]
     );
+    // The faults of one group, deeper in the value, are told where the reference stands.
+    let referring = json!({"properties": {"m": {"$ref": "#/$defs/m"}},
+                           "$defs": {"m": {"properties": {"list": {"items": {"type": "string"}}}}}});
+    assert_eq!(
+        Schema::new(referring.to_string().into_bytes()).faults(&json!({"m": {"list": [1, 2]}}), None),
+        [
+            "- at '/m': validation failed",
+            "  - at '/m/list/0': got number, want string",
+            "  - at '/m/list/1': got number, want string",
+        ]
+    );
 }
 
 #[test]
