@@ -103,7 +103,10 @@ fn class(pair: &Pair) -> Class {
             .map(|outcome| Fault::read(&outcome.errors))
             .collect();
         let texts: Vec<&[u8]> = faults.iter().map(|other| other.text().as_bytes()).collect();
-        if texts.contains(&fault.text().as_bytes()) || mask::fits(&texts, fault.text().as_bytes()) {
+        let is_same = texts.contains(&fault.text().as_bytes())
+            || mask::fits(&texts, fault.text().as_bytes())
+            || faults.iter().any(|other| other.is_same_set(&fault));
+        if is_same {
             Class::SameError
         } else if faults.iter().any(|other| other.is_alike(&fault)) {
             Class::OtherWording
@@ -123,6 +126,25 @@ mod tests {
             output: output.into(),
             ..Outcome::default()
         }
+    }
+
+    #[test]
+    fn faults_of_values_are_a_set() {
+        let told = |lines: &str| {
+            refused(&format!(
+                "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nc:\n{lines}"
+            ))
+        };
+        let pair = |theirs: &str, ours: &str| Pair {
+            theirs: vec![told(theirs)],
+            ours: told(ours),
+        };
+        let one = "- at '/a': additional properties 'x', 'y' not allowed\n- at '/b': got null, want string\n";
+        let other =
+            "- at '/b': got null, want string\n- at '/a': additional properties 'y', 'x' not allowed\n";
+        assert_eq!(compare(&pair(one, other)).class, Class::SameError);
+        let fewer = "- at '/b': got null, want string\n- at '/a': additional properties 'y' not allowed\n";
+        assert_ne!(compare(&pair(one, fewer)).class, Class::SameError);
     }
 
     fn refused(errors: &str) -> Outcome {

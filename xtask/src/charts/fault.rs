@@ -6,6 +6,9 @@ const START: &str = "Error: ";
 /// Advice that Helm appends to some.
 const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 
+/// What the faults of values against a schema begin with.
+const SCHEMA: &str = "values don't meet the specifications of the schema(s)";
+
 /// A refusal, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
@@ -35,10 +38,32 @@ impl Fault {
         &self.text
     }
 
+    /// Whether both find the same faults of values against a schema, which Helm tells in another order each time.
+    pub(super) fn is_same_set(&self, other: &Self) -> bool {
+        self.text.starts_with(SCHEMA) && as_set(&self.text) == as_set(&other.text)
+    }
+
     /// Whether both name the same cause at the same places, whatever else they say.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         self.places == other.places && self.causes == other.causes
     }
+}
+
+/// The lines in an order of their own, and the names of properties that a line lists.
+fn as_set(text: &str) -> Vec<String> {
+    const NAMES: &str = "additional properties ";
+    let sorted = |line: &str| match line.split_once(NAMES) {
+        Some((before, names)) => {
+            let (names, after) = names.split_once(" not allowed").unwrap_or((names, ""));
+            let mut names: Vec<&str> = names.split(", ").collect();
+            names.sort_unstable();
+            format!("{before}{NAMES}{} not allowed{after}", names.join(", "))
+        }
+        None => line.to_owned(),
+    };
+    let mut lines: Vec<String> = text.lines().map(sorted).collect();
+    lines.sort_unstable();
+    lines
 }
 
 /// Every `file:line:column` and `line n`, in order, each once.
