@@ -115,8 +115,12 @@ async fn failed_before(
     run: &Reconciliation,
 ) -> Result<BTreeMap<ComponentName, String>, inventory::Error> {
     let status = inner.store.cluster(run.id.cluster()).await?.status;
-    // What is told of components of a cluster that is not degraded is about a version before.
-    if status.state != ClusterState::Degraded || status.observed_version != run.version {
+    // What is told of components of a cluster in another state is about a version before.
+    let failing = match run.strategy {
+        Strategy::Delete => ClusterState::Deleting,
+        _ => ClusterState::Degraded,
+    };
+    if status.state != failing || status.observed_version != run.version {
         return Ok(BTreeMap::new());
     }
     let components = inner.store.components(run.id.cluster()).await?;

@@ -1,6 +1,6 @@
 //! A look at a cluster that is to go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use evenkeel_core::{ClusterState, ComponentGraph, ComponentName, ConfigurationVersion, DueReason, Strategy};
 use evenkeel_inventory::{self as inventory, Configuration, Due, FailureCount, StatusChange};
@@ -35,7 +35,12 @@ impl Look<'_> {
             Err(Trouble::Inventory(error)) => Err(error),
             Err(trouble) => self.cannot_delete(version, &trouble).await,
             Ok(planned) if planned.operations.is_empty() => self.is_gone(version).await,
-            Ok(planned) => self.begin(version, planned, BTreeMap::new()).await,
+            Ok(planned) => {
+                // Why it could not be deleted so far is told until that is known to be over.
+                let known = self.inner.store.components(&self.cluster.id).await?;
+                let failing = self.failing(version, &known.items);
+                self.begin(version, planned, failing).await
+            }
         }
     }
 

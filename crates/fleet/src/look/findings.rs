@@ -241,26 +241,30 @@ impl Look<'_> {
         Ok(findings)
     }
 
-    /// The components of a degraded cluster that failed at `version`, or were found not ready, and have not recovered.
-    fn failing(
+    /// The components of a degraded cluster that failed at `version`, or were found not ready, and have not recovered; of one
+    /// that is deleted, those that could not be deleted yet.
+    pub(super) fn failing(
         &self,
         version: ConfigurationVersion,
         components: &[ComponentStatus],
     ) -> BTreeMap<ComponentName, String> {
         let status = &self.cluster.status;
-        if status.state != ClusterState::Degraded || status.observed_version != version {
+        let deleting = status.state == ClusterState::Deleting;
+        if !(deleting || status.state == ClusterState::Degraded) || status.observed_version != version {
             return BTreeMap::new();
         }
         let failing = components.iter().filter_map(|component| {
             let newest = component.operation.as_ref();
             // A removal is about the last version that lists the component.
-            let newest =
-                newest.filter(|operation| operation.version == version || operation.kind == Strategy::Delete);
+            let newest = newest.filter(|operation| {
+                operation.kind == Strategy::Delete || !deleting && operation.version == version
+            });
             let failed = newest.and_then(|operation| match &operation.state {
                 OperationState::Failed { reason } | OperationState::Retrying { reason, .. } => Some(reason),
                 _ => None,
             });
-            let reason = failed.or(component.not_ready.as_ref())?;
+            let unready = component.not_ready.as_ref().filter(|_| !deleting);
+            let reason = failed.or(unready)?;
             Some((component.component.clone(), reason.clone()))
         });
         failing.collect()

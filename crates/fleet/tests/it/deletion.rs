@@ -121,6 +121,8 @@ async fn an_unreachable_cluster_is_never_taken_for_a_deleted_one() {
 async fn a_stuck_object_is_named_and_gone_on_with() {
     let mut settings = settings();
     settings.ready_timeout = Duration::from_millis(500);
+    // Each reconciliation tries a few times.
+    settings.deadline = Duration::from_secs(2);
     let world = World::with(settings).await;
     world.map_chart("map");
     world.put("blue", json!([component("web", "map")])).await;
@@ -142,6 +144,15 @@ async fn a_stuck_object_is_named_and_gone_on_with() {
                 .is_some_and(|reason| reason.contains("example.com/hold"))
     };
     world.until("blue", "the finalizer is named", stuck).await;
+    // And it stays named while one reconciliation after another fails.
+    let wanted = world.runs("blue").await + 2;
+    evenkeel_testkit::eventually("two more reconciliations", async || {
+        let status = world.status("blue").await;
+        assert!(stuck(&status), "{status:?}");
+        let runs = world.runs("blue").await;
+        if runs >= wanted { Ok(()) } else { Err(runs) }
+    })
+    .await;
     hold(json!([]));
     world.gone("blue").await;
 }

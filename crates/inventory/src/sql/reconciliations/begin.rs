@@ -206,7 +206,7 @@ impl SqlStore {
         let operations = self
             .insert_operations(&mut transaction, &id, new, &carried, &present.tenant)
             .await?;
-        let failing = new.failing.as_ref().filter(|_| new.strategy != Strategy::Delete);
+        let failing = new.failing.as_ref();
         let next = Next {
             state: match failing {
                 _ if new.strategy == Strategy::Delete => ClusterState::Deleting,
@@ -219,9 +219,17 @@ impl SqlStore {
             failures: FailureCount::Keep,
         };
         self.write_status(&mut transaction, &present, next).await?;
-        if let Some(failing) = failing {
-            self.write_not_ready(&mut transaction, cluster, &failing.components)
-                .await?;
+        match failing {
+            Some(failing) => {
+                self.write_not_ready(&mut transaction, cluster, &failing.components)
+                    .await?;
+            }
+            // What was not ready before goes; it does not tell why something could not be deleted.
+            None if new.strategy == Strategy::Delete => {
+                self.write_not_ready(&mut transaction, cluster, &BTreeMap::new())
+                    .await?;
+            }
+            None => {}
         }
         forget_asked(&mut transaction, &present).await?;
         transaction.commit(BEGINNING).await?;
