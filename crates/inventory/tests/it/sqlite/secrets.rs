@@ -196,7 +196,8 @@ async fn values_moved_or_changed_do_not_open() {
         "UPDATE kubeconfigs SET content = substr(content, 1, length(content) - 1)",
         "UPDATE kubeconfigs SET content = x''",
         "UPDATE kubeconfigs SET content = CAST('apiVersion: v1' AS BLOB)",
-        "UPDATE kubeconfigs SET content = unhex(replace(hex(content), 'A', 'B'))",
+        "UPDATE kubeconfigs SET content = unhex(substr(hex(content), 1, length(hex(content)) - 1) \
+         || CASE substr(hex(content), -1) WHEN '0' THEN '1' ELSE '0' END)",
     ] {
         meddle(&path, damage).await;
         for id in &ids {
