@@ -40,6 +40,8 @@ pub enum AuditAction {
     RemoveKey,
     /// Consent was given.
     Consent,
+    /// The inventory was compared with the broker's list.
+    SyncBroker,
 }
 
 impl AuditAction {
@@ -57,6 +59,7 @@ impl AuditAction {
             Self::ActivateKey => "key.activate",
             Self::RemoveKey => "key.remove",
             Self::Consent => "cluster.consent",
+            Self::SyncBroker => "broker.sync",
         }
     }
 }
@@ -134,6 +137,12 @@ pub trait Audit: Send + Sync {
         filter: &AuditFilter,
         page: &PageRequest,
     ) -> Result<Page<AuditEntry>, Error>;
+
+    /// Writes down what became of something that is done as a whole and changes no row itself.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    async fn note_done(&self, action: AuditAction, target: &str, detail: Value) -> Result<(), Error>;
 
     /// Walks along the whole chain. `known` is a head that was written down earlier: it must still be a part of it.
     ///

@@ -286,6 +286,46 @@ pub const SETTINGS: &[SettingDefinition] = &[
         "the first pause between tries; it doubles with every failure",
     ),
     time("retry-longest", SECOND, DAY, "the longest pause between tries"),
+    time(
+        "sync-grace",
+        Duration::ZERO,
+        days(30),
+        "how old a cluster that the broker no longer lists must be to be forgotten",
+    )
+    .of_the_fleet(),
+    time(
+        "sync-interval",
+        MINUTE,
+        days(7),
+        "how often the inventory is compared with the broker's list",
+    )
+    .of_the_fleet(),
+    number(
+        "sync-losses-least",
+        1,
+        1_000_000,
+        "fewer clusters than this that the broker no longer lists may always be forgotten",
+    )
+    .of_the_fleet(),
+    number(
+        "sync-losses-percent",
+        0,
+        100,
+        "how many per cent of the broker's clusters may be forgotten by one comparison",
+    )
+    .of_the_fleet(),
+    switch(
+        "sync-repair",
+        "whether a comparison with the broker's list also repairs what it finds",
+    )
+    .of_the_fleet(),
+    number(
+        "sync-repairs-max",
+        1,
+        100_000,
+        "how many clusters one comparison repairs",
+    )
+    .of_the_fleet(),
 ];
 
 impl SettingDefinition {

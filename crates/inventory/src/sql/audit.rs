@@ -10,7 +10,7 @@ use super::lock::Lock;
 use super::rows::{has_nul, int, millis, uint};
 use super::status::row_key;
 use crate::cipher::Cipher;
-use crate::sql::{Cells, Connection, Row, database, query};
+use crate::sql::{Cells, Connection, Row, database, query, repeating};
 use crate::{
     Audit, AuditAction, AuditEntry, AuditFault, AuditFilter, AuditVerdict, Cursor, Error, Page, PageRequest,
 };
@@ -346,8 +346,21 @@ fn digest_of(bytes: &[u8]) -> Option<Digest> {
     <[u8; 32]>::try_from(bytes).ok().map(Digest::from)
 }
 
+impl SqlStore {
+    async fn note_done_once(&self, action: AuditAction, target: &str, detail: Value) -> Result<(), Error> {
+        let mut transaction = self.write(WRITING).await?;
+        self.audit_always(&mut transaction, action, target, detail)
+            .await?;
+        transaction.commit(WRITING).await
+    }
+}
+
 #[async_trait]
 impl Audit for SqlStore {
+    async fn note_done(&self, action: AuditAction, target: &str, detail: Value) -> Result<(), Error> {
+        repeating(|| self.note_done_once(action, target, detail.clone())).await
+    }
+
     async fn audit_entries(
         &self,
         filter: &AuditFilter,

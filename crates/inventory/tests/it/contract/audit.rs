@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use evenkeel_core::{DeleteMode, DueReason};
 use evenkeel_inventory::{
-    AuditEntry, AuditFilter, Error, PageRequest, PutCluster, RetentionPolicy, Setting, SettingScope, Store,
+    AuditAction, AuditEntry, AuditFilter, Error, PageRequest, PutCluster, RetentionPolicy, Setting,
+    SettingScope, Store,
 };
 use evenkeel_telemetry::request::{scope, scope_of};
 
@@ -130,6 +131,19 @@ pub(crate) async fn whatever_a_call_changes_is_written_down<B: Backend>() {
     let verdict = store.verify_audit(None).await.unwrap();
     assert_eq!((verdict.entries, verdict.fault), (9, None));
     assert_eq!(verdict.head, (9, Some(all[0].digest)));
+    // What a process does as a whole, and by itself, is told as such.
+    let detail = serde_json::json!({"counts": {"extra": 1}});
+    store
+        .note_done(AuditAction::SyncBroker, "broker", detail.clone())
+        .await
+        .unwrap();
+    let newest = &entries(&**store).await[0];
+    assert_eq!(
+        (newest.number, &*newest.actor, &*newest.action),
+        (10, "evenkeel", "broker.sync")
+    );
+    assert_eq!((newest.request_id.as_deref(), &newest.detail), (None, &detail));
+    assert_eq!(store.verify_audit(None).await.unwrap().fault, None);
 }
 
 pub(crate) async fn a_change_and_its_entry_are_one<B: Backend>() {
