@@ -7,6 +7,7 @@
 //! - [`TestCluster::requests_of`]: what the API server was asked by one client.
 //! - [`eventually`]: waits for a condition, with a bound, and says what was seen last. Tests never sleep.
 //! - [`FaultProxy`]: stands in front of an API server and lets one request go wrong.
+//! - [`Broker`]: a double of the list of runtimes of Kyma's environment broker.
 //! - [`Garden`]: a double of the part of Gardener that issues credentials of shoots.
 //! - [`GitLab`]: a double of the part of GitLab that the operator speaks to.
 //! - [`kubectl`](TestCluster::kubectl), [`helm`](TestCluster::helm): the real clients.
@@ -30,6 +31,7 @@
     reason = "support for tests: a part that cannot be had fails the test, with what to do about it"
 )]
 
+mod broker;
 mod cluster;
 mod eventually;
 mod fault_proxy;
@@ -38,6 +40,7 @@ mod gitlab;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+pub use broker::Broker;
 pub use cluster::{MAX_CLUSTERS, TestCluster, cluster};
 pub use evenkeel_realparts as realparts;
 pub use evenkeel_realparts::{
