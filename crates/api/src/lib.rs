@@ -5,6 +5,7 @@
 
 mod archive;
 mod audit;
+mod broker;
 mod client;
 mod cluster;
 mod consent;
@@ -21,6 +22,7 @@ mod setting;
 
 pub use archive::{ARCHIVE_SIZE_MAX, Archive};
 pub use audit::{AuditEntry, AuditPage, AuditVerdict, KnownHead, ListAudit};
+pub use broker::{Difference, Differing, Extra, Missing, Outcome, SyncReport};
 pub use client::{Client, StatusWait};
 pub use cluster::{
     Accepted, AcceptedChange, Cluster, ClusterDocument, ClusterPage, ClusterStatus, ClusterSummary,

@@ -66,6 +66,8 @@ codes! {
     Consent = ("EK-2003", 409, "The change needs consent"),
     /// A cluster that had to be asked did not answer, or refused.
     Cluster = ("EK-2004", 502, "The cluster cannot be asked"),
+    /// The environment broker did not answer, or refused.
+    Broker = ("EK-2005", 502, "The environment broker cannot be asked"),
     /// Too much is asked at once.
     Overload = ("EK-5003", 503, "The server is busy"),
     /// The answer was not ready in time.

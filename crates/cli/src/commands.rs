@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod broker;
 pub(crate) mod cluster;
 pub(crate) mod demo;
 pub(crate) mod instances;

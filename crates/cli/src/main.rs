@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod broker;
 mod charts;
 mod commands;
 mod database;
@@ -37,6 +38,8 @@ enum Command {
     Audit(commands::audit::Arguments),
     /// Measure this program
     Bench(commands::bench::Arguments),
+    /// Compare the inventory with the environment broker's list
+    Broker(commands::broker::Arguments),
     /// Register, look at, change and delete clusters
     Cluster(commands::cluster::Arguments),
     /// Watch a simulated fleet become ready, drift and heal
@@ -104,6 +107,9 @@ fn main() -> ExitCode {
             process::run(logs.or_quiet(), |tasks| commands::local::run(*arguments, tasks))
         }
         Command::Audit(arguments) => process::run_until_interrupted(logs, || commands::audit::run(arguments)),
+        Command::Broker(arguments) => {
+            process::run_until_interrupted(logs, || commands::broker::run(arguments))
+        }
         Command::Instances(arguments) => {
             process::run_until_interrupted(logs, || commands::instances::run(arguments))
         }

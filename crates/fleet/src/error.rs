@@ -2,7 +2,7 @@
 
 use evenkeel_core::{ChangeLoss, ClusterName, ConfigurationVersion, FieldError};
 
-use crate::SettingError;
+use crate::{BrokerError, SettingError};
 
 /// Why a request to the fleet did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +82,12 @@ pub enum Error {
     /// The component reconciler could not be made.
     #[error(transparent)]
     Component(#[from] evenkeel_component::Error),
+    /// The broker's list cannot be had.
+    #[error(transparent)]
+    Broker(#[from] BrokerError),
+    /// Another process compares the inventory with the broker's list right now.
+    #[error("the inventory is being compared with the broker's list already: try again later")]
+    SyncRunning,
     /// Metrics could not be registered or written.
     #[error(transparent)]
     Telemetry(#[from] evenkeel_telemetry::Error),

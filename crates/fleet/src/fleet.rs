@@ -15,6 +15,7 @@ use evenkeel_telemetry::{Metrics, Restart, Tasks};
 use crate::archives::StoredArchives;
 use crate::batch::Batch;
 use crate::breaker::Breakers;
+use crate::broker::Broker;
 use crate::gauges::ClusterGauges;
 use crate::instances::Instances;
 use crate::kubeconfigs::{KubeconfigClusters, Kubeconfigs};
@@ -23,7 +24,7 @@ use crate::targets::Targets;
 use crate::tuning::Tuning;
 use crate::watches::{Watched, Watches};
 use crate::workers::Workers;
-use crate::{Error, Settings, bookkeeper, cleaner, instances, keys, look, scheduler, tuning, workers};
+use crate::{Error, Settings, bookkeeper, cleaner, instances, keys, look, scheduler, sync, tuning, workers};
 
 /// The content type of [`Fleet::metrics`].
 pub const METRICS_CONTENT_TYPE: &str = evenkeel_telemetry::metrics::CONTENT_TYPE;
@@ -78,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) instances: Instances,
     pub(crate) siblings: SiblingSets,
     pub(crate) breakers: Breakers,
+    pub(crate) broker: Option<Broker>,
     pub(crate) notes: Batch<CheckNote, Result<(), String>>,
     pub(crate) reports: Batch<Report, Result<Settled, evenkeel_inventory::Error>>,
     metrics: Metrics,
@@ -144,6 +146,7 @@ impl Fleet {
         let watches = Watches::new(Arc::clone(&store), &settings, Arc::clone(&clock), tasks.clone());
         metrics.collect_with(watches.gauges())?;
         let instances = Instances::new(&settings);
+        let broker = settings.broker.as_ref().map(Broker::new).transpose()?;
         Ok(Self(Arc::new(Inner {
             store,
             sources,
@@ -160,6 +163,7 @@ impl Fleet {
             instances,
             siblings: SiblingSets::default(),
             breakers: Breakers::default(),
+            broker,
             notes: Batch::new(),
             reports: Batch::new(),
             metrics,
@@ -192,6 +196,7 @@ impl Fleet {
             service!("check-notes", look::write_notes);
             service!("bookkeeper", bookkeeper::serve);
             service!("cleaner", cleaner::serve);
+            service!("broker-sync", sync::serve);
             service!("scheduler", scheduler::serve);
         }
         if role.works() {

@@ -17,13 +17,15 @@
 //! **Where is …?** who is due: `scheduler`; what is found at one cluster: `look`; what follows from it: `planner`, `prerequisites`; who
 //! does it: `workers`; who is watched, so that drift is seen at once: `watches`; what a cluster's status says: `bookkeeper`;
 //! which settings count: `tuning`; what people may ask for: `requests`, `control`; what they have to agree to:
-//! `consent`; whose turn it is: `fair`; which process looks at which cluster: `instances`; in which hours: `maintenance`; what fails elsewhere: `breaker`.
+//! `consent`; whose turn it is: `fair`; which process looks at which cluster: `instances`; in which hours: `maintenance`; what fails elsewhere: `breaker`; what the environment
+//! broker lists, and how the inventory differs from it: `broker`, `sync`.
 
 mod administration;
 mod archives;
 mod batch;
 mod bookkeeper;
 mod breaker;
+mod broker;
 mod cleaner;
 mod consent;
 mod contract;
@@ -47,12 +49,14 @@ mod requests;
 mod scheduler;
 mod settings;
 mod siblings;
+mod sync;
 mod targets;
 mod tuning;
 mod views;
 mod watches;
 mod workers;
 
+pub use broker::{BrokerError, BrokerOptions};
 pub use error::Error;
 pub use fleet::{Fleet, METRICS_CONTENT_TYPE, Parts};
 pub use kubeconfigs::KubeconfigClusters;

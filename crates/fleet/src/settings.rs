@@ -7,7 +7,7 @@ use evenkeel_component::{Declarations, KustomizeOptions, RenderLimits};
 use evenkeel_core::{HumanDuration, LossLimit, Namespace};
 use evenkeel_inventory::{ClaimLimits, Role};
 
-use crate::Prerequisites;
+use crate::{BrokerOptions, Prerequisites};
 
 /// The most clusters that can be watched: each keeps a connection, of which a process has 2,000 at most, and others need
 /// some, too.
@@ -15,6 +15,12 @@ const WATCHED_CLUSTERS_MAX: usize = 1_800;
 
 /// Where kubeconfigs lie unless somebody says otherwise: where Evenkeel itself is installed.
 const KUBECONFIG_NAMESPACE: &str = "evenkeel-system";
+
+/// How many clusters the broker may stop listing before nothing is forgotten: a tenth, and always fewer than 5.
+const SYNC_LOSSES: LossLimit = LossLimit {
+    percent: 10,
+    least: 5,
+};
 
 /// A setting that would not work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,6 +108,18 @@ pub struct Settings {
     pub prerequisites: Prerequisites,
     /// What component reconcilers declare that their components depend on.
     pub declarations: Declarations,
+    /// The environment broker whose list the inventory is compared with, if there is one.
+    pub broker: Option<BrokerOptions>,
+    /// How often it is.
+    pub sync_interval: Duration,
+    /// Whether what is found is repaired, too.
+    pub sync_repair: bool,
+    /// How many clusters one comparison repairs.
+    pub sync_repairs_max: u32,
+    /// How old a cluster must be to be forgotten: its runtime may not be in the list at once.
+    pub sync_grace: Duration,
+    /// How many of the broker's clusters one comparison may forget.
+    pub sync_losses: LossLimit,
 }
 
 impl Default for Settings {
@@ -142,6 +160,12 @@ impl Default for Settings {
             consent_within: Duration::from_secs(24 * 60 * 60),
             prerequisites: Prerequisites::default(),
             declarations: Declarations::default(),
+            broker: None,
+            sync_interval: Duration::from_secs(24 * 60 * 60),
+            sync_repair: false,
+            sync_repairs_max: 100,
+            sync_grace: Duration::from_secs(60 * 60),
+            sync_losses: SYNC_LOSSES,
         }
     }
 }
@@ -175,6 +199,7 @@ impl Settings {
             ("consent-within", self.consent_within),
             ("drift-patience", self.drift_patience),
             ("supersede-patience", self.supersede_patience),
+            ("sync-interval", self.sync_interval),
         ] {
             if value.is_zero() {
                 return wrong(name, "expected more than 0s".to_owned());
@@ -205,6 +230,9 @@ impl Settings {
                 format!("{} %: expected at most 100", self.breaker_percent),
             );
         }
+        if let Some(broker) = &self.broker {
+            broker.check().or_else(|problem| wrong("broker-url", problem))?;
+        }
         for (name, limit) in [
             ("operations-max", self.limits.total),
             ("operations-per-tenant", self.limits.per_tenant),
@@ -217,6 +245,7 @@ impl Settings {
         for (name, limit) in [
             ("object-losses", self.object_losses),
             ("component-losses", self.component_losses),
+            ("sync-losses", self.sync_losses),
         ] {
             if limit.percent > 100 {
                 return wrong(name, format!("{} %: expected at most 100", limit.percent));

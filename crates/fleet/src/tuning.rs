@@ -107,6 +107,11 @@ impl Tuning {
         settings
     }
 
+    /// What counts for everyone.
+    pub(crate) fn everyone(&self) -> Arc<Settings> {
+        Arc::clone(&self.present().everyone)
+    }
+
     /// How the past is forgotten.
     pub(crate) fn cleaning(&self) -> Cleaning {
         let present = self.present();
@@ -147,6 +152,11 @@ fn set(settings: &mut Settings, key: &str, value: &Setting) {
         "consent-within" => time(&mut settings.consent_within),
         "deadline" => time(&mut settings.deadline),
         "deletions-least" => least(&mut settings.object_losses),
+        "sync-grace" => time(&mut settings.sync_grace),
+        "sync-interval" => time(&mut settings.sync_interval),
+        "sync-losses-least" => least(&mut settings.sync_losses),
+        "sync-losses-percent" => percent(&mut settings.sync_losses),
+        "sync-repairs-max" => count(&mut settings.sync_repairs_max),
         "deletions-percent" => percent(&mut settings.object_losses),
         "removals-least" => least(&mut settings.component_losses),
         "removals-percent" => percent(&mut settings.component_losses),
@@ -160,6 +170,11 @@ fn set(settings: &mut Settings, key: &str, value: &Setting) {
                 && let Ok(prerequisites) = text.parse()
             {
                 settings.prerequisites = prerequisites;
+            }
+        }
+        "sync-repair" => {
+            if let Setting::Boolean(value) = value {
+                settings.sync_repair = *value;
             }
         }
         "gone-when-host-unknown" => {

@@ -6,6 +6,7 @@
 
 mod archives;
 mod audit;
+mod broker;
 mod clusters;
 mod consent;
 mod control;

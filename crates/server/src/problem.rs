@@ -43,6 +43,10 @@ impl From<fleet::Error> for Failure {
                 }],
                 ..Problem::new(Code::Kubeconfig, text)
             },
+            fleet::Error::Broker(fleet::BrokerError::None) | fleet::Error::SyncRunning => {
+                Problem::new(Code::Conflict, text)
+            }
+            fleet::Error::Broker(_) => Problem::new(Code::Broker, text),
             fleet::Error::Target { .. } => Problem::new(Code::Cluster, text),
             fleet::Error::Rollback { .. } | fleet::Error::Suspended(_) | fleet::Error::NoQuestion { .. } => {
                 Problem::new(Code::Conflict, text)

@@ -17,8 +17,8 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::problem::Failure;
 use crate::{
-    archives, audit, clusters, consent, control, health, history, instances, keys, loopback, reconciliations,
-    request_id, settings,
+    archives, audit, broker, clusters, consent, control, health, history, instances, keys, loopback,
+    reconciliations, request_id, settings,
 };
 
 /// The largest document, in bytes: a thousand components with generous values.
@@ -79,6 +79,7 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
         .route("/v2/settings/{name}", put(settings::put).delete(settings::remove))
         .route("/v2/audit", get(audit::list))
         .route("/v2/audit/verify", get(audit::verify))
+        .route("/v2/broker/sync", post(broker::sync))
         .route("/v2/instances", get(instances::list))
         .route("/v2/keys", get(keys::list))
         .route("/v2/keys/{id}", delete(keys::remove))

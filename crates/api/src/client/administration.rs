@@ -1,13 +1,18 @@
 //! Calls about history, settings, keys and the audit log.
 
+use std::time::Duration;
+
 use evenkeel_core::ClusterName;
 use reqwest::Method;
 
 use super::Client;
 use crate::{
     AuditPage, AuditVerdict, ChangePage, Error, HistoryPage, Instance, Keys, KnownHead, ListAudit,
-    ListChanges, ListHistory, PutSetting, Setting, SettingFor,
+    ListChanges, ListHistory, PutSetting, Setting, SettingFor, SyncReport,
 };
+
+/// How long a comparison with the broker's whole list may take.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Client {
     /// The states that a cluster was in, newest first.
@@ -53,6 +58,15 @@ impl Client {
     pub async fn remove_setting(&self, name: &str, of: &SettingFor) -> Result<Setting, Error> {
         let request = self.request(Method::DELETE, &["v2", "settings", name])?;
         self.call(request.query(of)).await
+    }
+
+    /// Compares the inventory with the environment broker's list now, and repairs as the settings say.
+    ///
+    /// # Errors
+    /// See [`Client::put_cluster`].
+    pub async fn sync_broker(&self) -> Result<SyncReport, Error> {
+        let request = self.request(Method::POST, &["v2", "broker", "sync"])?;
+        self.call(request.timeout(SYNC_TIMEOUT)).await
     }
 
     /// A page of the audit log.

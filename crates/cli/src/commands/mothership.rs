@@ -96,6 +96,8 @@ pub(crate) struct Arguments {
     order: crate::order::Arguments,
     #[command(flatten)]
     scheduling: crate::scheduling::Arguments,
+    #[command(flatten)]
+    broker: crate::broker::Arguments,
 }
 
 /// What a process does.
@@ -199,6 +201,7 @@ impl Arguments {
             consent_within: self.consent_within.0,
             prerequisites: self.order.prerequisites.clone(),
             declarations: self.order.declarations()?,
+            broker: self.broker.options(),
             ..Settings::default()
         }))
     }

@@ -8,6 +8,7 @@
 )]
 
 mod administration;
+mod broker;
 mod changes;
 mod consent;
 mod deletion;

@@ -237,3 +237,15 @@ async fn keys_are_shown_and_the_active_one_stays() {
         .await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
+
+/// K6 over HTTP; what is compared and repaired is tested with the fleet.
+#[tokio::test]
+async fn without_an_environment_broker_there_is_nothing_to_compare_with() {
+    let world = World::idle().await;
+    let error = world.api.sync_broker().await.unwrap_err();
+    let evenkeel_api::Error::Problem(problem) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!((problem.code, problem.status), (Code::Conflict, 409));
+    assert!(problem.detail.contains("--broker-url"), "{}", problem.detail);
+}
