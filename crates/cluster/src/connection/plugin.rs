@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use base64::Engine as _;
+use evenkeel_goyaml::{JsonStyle, Numbers, from_yaml, to_json};
 use jiff::{SignedDuration, Timestamp};
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
@@ -31,6 +32,17 @@ struct Printed {
     api_version: String,
     kind: String,
     status: Option<Status>,
+}
+
+impl Printed {
+    /// JSON or YAML, as client-go's decoder takes both.
+    fn read(output: &[u8]) -> Option<Self> {
+        if let Ok(printed) = serde_json::from_slice(output) {
+            return Some(printed);
+        }
+        let read = from_yaml(output, Numbers::Exact).ok()?;
+        serde_json::from_str(&to_json(&read, JsonStyle::Compact)).ok()
+    }
 }
 
 #[derive(Deserialize)]
@@ -114,8 +126,8 @@ async fn run(plugin: &ExecConfig) -> Result<Status, Error> {
     if !output.status.success() {
         return Err(failed(format!("failed ({})", output.status)));
     }
-    let printed: Printed = serde_json::from_slice(&output.stdout)
-        .map_err(|_| failed("printed no ExecCredential in JSON".to_owned()))?;
+    let printed =
+        Printed::read(&output.stdout).ok_or_else(|| failed("printed no ExecCredential".to_owned()))?;
     if printed.kind != "ExecCredential" || !printed.api_version.starts_with(GROUP) {
         return Err(failed(format!("printed no ExecCredential of {GROUP}")));
     }

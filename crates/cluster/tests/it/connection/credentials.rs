@@ -208,6 +208,37 @@ async fn a_plugins_token_is_renewed_before_it_expires() {
     assert_eq!(client.requests().total(), 7);
 }
 
+/// Plugins print YAML, too: client-go reads both.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_plugin_may_print_yaml() {
+    let (address, _) = serve(|mut stream, _| async move {
+        loop {
+            let head = head_of(&mut stream).await.to_lowercase();
+            match head.contains("authorization: bearer of-yaml\r") {
+                _ if head.is_empty() => return,
+                true => answer(&mut stream, "200 OK", "", KUBE_SYSTEM).await,
+                false => answer(&mut stream, "401 Unauthorized", "", "").await,
+            }
+        }
+    })
+    .await;
+    let plugin = Plugin::new();
+    plugin.prints(
+        "apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\nstatus:\n  token: of-yaml\n  \
+         expirationTimestamp: 2026-01-01T01:00:00Z\n",
+    );
+    let kubeconfig = kubeconfig(&format!("http://{address}"), "", &plugin.user());
+    let clock = Arc::new(ManualClock::new(START));
+    let client = Cluster::connect(&kubeconfig, allowing(Arc::clone(&clock)))
+        .await
+        .unwrap();
+    assert_eq!(client.uid().await.unwrap().as_str(), "the-uid");
+    clock.advance(SignedDuration::from_mins(60));
+    client.kubernetes_version().await.unwrap_err();
+    assert_eq!(plugin.runs(), 2, "renewed when it says that it expires");
+}
+
 /// What is wrong with a plugin is told without what it printed, which may hold a token.
 #[cfg(unix)]
 #[tokio::test]
@@ -226,6 +257,7 @@ async fn a_faulty_plugin_is_told_of_without_its_output() {
     };
     for (printed, expected) in [
         ("hunter2".to_owned(), "no ExecCredential"),
+        ("token: [hunter2".to_owned(), "no ExecCredential"),
         (wrap(""), "without a status"),
         (
             wrap(r#", "status": {"token": ""}"#),
