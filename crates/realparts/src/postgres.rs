@@ -1,5 +1,7 @@
 //! A PostgreSQL server for tests and benches.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -55,6 +57,28 @@ impl Postgres {
     /// # Errors
     /// As [`Self::start`].
     pub fn start_with(durability: Durability, settings: &[&str]) -> Result<Self, Error> {
+        Self::start_prepared(durability, settings, &[])
+    }
+
+    /// The same, taking connections over TLS only; certificate and key in PEM.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_encrypted(certificate: &str, key: &str) -> Result<Self, Error> {
+        let files = [
+            ("server.crt", certificate),
+            ("server.key", key),
+            ("pg_hba.conf", "hostssl all all 127.0.0.1/32 trust\n"),
+        ];
+        Self::start_prepared(Durability::Off, &["ssl=on"], &files)
+    }
+
+    /// The same with these files among its data.
+    fn start_prepared(
+        durability: Durability,
+        settings: &[&str],
+        files: &[(&str, &str)],
+    ) -> Result<Self, Error> {
         let binaries = binaries::postgres_binaries()?;
         let mut all = vec![
             "listen_addresses=127.0.0.1",
@@ -68,7 +92,7 @@ impl Postgres {
         let mut tries = 0;
         loop {
             tries += 1;
-            match Self::start_on(&binaries, ports::free()?, &all) {
+            match Self::start_on(&binaries, ports::free()?, &all, files) {
                 Err(Error::Start { last_lines, .. })
                     if last_lines.contains("Address already in use") && tries < PORT_TRIES => {}
                 result => return result,
@@ -76,9 +100,23 @@ impl Postgres {
         }
     }
 
-    fn start_on(binaries: &Path, port: u16, settings: &[&str]) -> Result<Self, Error> {
+    fn start_on(
+        binaries: &Path,
+        port: u16,
+        settings: &[&str],
+        files: &[(&str, &str)],
+    ) -> Result<Self, Error> {
         let instance = Instance::new("PostgreSQL", "ek-pg-")?;
-        if let Err(error) = initdb(binaries, &instance, &instance.folder.join(DATA)) {
+        let made = initdb(binaries, &instance, &instance.folder.join(DATA));
+        let written = made.and_then(|()| {
+            files.iter().try_for_each(|(name, text)| {
+                let path = instance.write(&format!("{DATA}/{name}"), text)?;
+                // It reads no key that others could read, too.
+                std::fs::set_permissions(&path, Permissions::from_mode(0o600))
+                    .map_err(Error::io(format!("close {} to others", path.display())))
+            })
+        });
+        if let Err(error) = written {
             instance.remove();
             return Err(error);
         }

@@ -63,6 +63,14 @@ impl Instance {
             .map_err(Error::io(format!("give {} to another user", path.display())))
     }
 
+    /// Writes a file that the user may change.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).map_err(Error::io(format!("write {}", path.display())))?;
+        self.give(&path)?;
+        Ok(path)
+    }
+
     /// Lets `command` run as the user.
     pub(crate) fn run_as(&self, command: &mut Command) {
         use std::os::unix::process::CommandExt as _;
@@ -82,14 +90,6 @@ impl Instance {
 
 #[cfg(any(feature = "gitea", feature = "vault"))]
 impl Instance {
-    /// Writes a file that the user may change.
-    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
-        let path = self.folder.join(name);
-        std::fs::write(&path, text).map_err(Error::io(format!("write {}", path.display())))?;
-        self.give(&path)?;
-        Ok(path)
-    }
-
     /// A folder with the contents of `part` that the user can reach: the folder itself, or links to its files, since
     /// the home of root is closed to everybody else.
     pub(crate) fn reach(&self, part: &Path) -> Result<PathBuf, Error> {

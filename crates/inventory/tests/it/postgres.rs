@@ -5,3 +5,4 @@ mod keys;
 mod plans;
 mod secrets;
 mod several;
+mod tls;
