@@ -4,6 +4,8 @@
 //! others. Nothing is lost and nothing is done twice, which the targets' own logs tell: each write names its operation
 //! and fence.
 
+mod kills;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::time::Duration;
@@ -28,7 +30,7 @@ const POD_START: Duration = Duration::from_millis(2_500);
 const CLUSTERS: [&str; 4] = ["amber", "birch", "coral", "dune"];
 const COMPONENTS: [&str; 2] = ["back", "front"];
 /// More writes than any cluster sees.
-const LOGGED: usize = 10_000;
+const LOGGED: usize = 1_000_000;
 
 const CHART: &str = r#"
 apiVersion: apps/v1
@@ -51,6 +53,7 @@ data: {round: "{{ .Values.round }}"}
 
 /// Motherships on one database, and simulated clusters.
 struct Several {
+    lease: SignedDuration,
     folder: tempfile::TempDir,
     processes: Vec<Program>,
     /// What those had logged that are no more.
@@ -120,6 +123,10 @@ fn under_way(log: &[Value]) -> Vec<Begun> {
 
 impl Several {
     fn new() -> Self {
+        Self::with(LEASE, POD_START)
+    }
+
+    fn with(lease: SignedDuration, pod_start: Duration) -> Self {
         let folder = evenkeel_testkit::temp_dir();
         let chart = folder.path().join("charts/web");
         std::fs::create_dir_all(chart.join("templates")).unwrap();
@@ -132,7 +139,7 @@ impl Several {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let options = Options {
             timing: Timing {
-                pod_start: POD_START,
+                pod_start,
                 ..Timing::default()
             },
             ..Options::default()
@@ -146,6 +153,7 @@ impl Several {
             cluster.log_writes(LOGGED);
         }
         Self {
+            lease,
             folder,
             processes: Vec::new(),
             former: Vec::new(),
@@ -156,18 +164,32 @@ impl Several {
         }
     }
 
-    fn start(&mut self, more: &[&str]) {
-        let lease = format!("{}s", LEASE.as_secs());
-        let program = Program::start(
+    /// A process that has begun to start.
+    fn program(&self, more: &[&str]) -> Program {
+        let [lease, write_timeout, heartbeat] =
+            [1, 2, 4].map(|part| format!("{}ms", self.lease.as_millis() / part));
+        Program::start(
             evenkeel(self.folder.path())
                 .args(["mothership", "--listen", "127.0.0.1:0", "--log-format", "json"])
                 .args(["--source-root", "charts", "--check-interval", "2s"])
-                .args(["--lease", &lease, "--heartbeat", "1s", "--write-timeout", "2s"])
+                .args(["--lease", &lease, "--heartbeat", &heartbeat])
+                .args(["--write-timeout", &write_timeout])
                 .args(["--key-file", "keys", "--database", &self.database.url()])
                 .args(more),
-        );
+        )
+    }
+
+    fn start(&mut self, more: &[&str]) {
+        let program = self.program(more);
         program.says("serving on http://");
         self.processes.push(program);
+    }
+
+    /// Kills a process, whatever it does, and begins to start another one in its place.
+    fn replace(&mut self, place: usize, more: &[&str]) {
+        let next = self.program(more);
+        let last = std::mem::replace(&mut self.processes[place], next);
+        self.former.extend(logged(&last.kill()));
     }
 
     /// `evenkeel …` against the process that was started last: each knows everything.
