@@ -1,3 +1,6 @@
+//! Clusters, their numbered configurations and kubeconfigs. K20: a kubeconfig comes with the contract, and another one alone
+//! is a change.
+
 use std::collections::BTreeMap;
 
 use evenkeel_core::{

@@ -1,3 +1,7 @@
+//! What the file holds (K17, K47): sensitive values stand in it encrypted only, and open at their own place only. That every
+//! statement is static text with bound parameters is held by `cargo xtask lint sql` and, with hostile filters, by
+//! `contract::lists`.
+
 use std::collections::BTreeMap;
 
 use evenkeel_core::{
