@@ -19,6 +19,7 @@ use crate::broker::Broker;
 use crate::gauges::ClusterGauges;
 use crate::instances::Instances;
 use crate::kubeconfigs::{KubeconfigClusters, Kubeconfigs};
+use crate::refused_calls::RefusedCalls;
 use crate::siblings::SiblingSets;
 use crate::targets::Targets;
 use crate::tuning::Tuning;
@@ -79,6 +80,7 @@ pub(crate) struct Inner {
     pub(crate) instances: Instances,
     pub(crate) siblings: SiblingSets,
     pub(crate) breakers: Breakers,
+    pub(crate) refused_calls: RefusedCalls,
     pub(crate) broker: Option<Broker>,
     pub(crate) notes: Batch<CheckNote, Result<(), String>>,
     pub(crate) reports: Batch<Report, Result<Settled, evenkeel_inventory::Error>>,
@@ -163,6 +165,7 @@ impl Fleet {
             instances,
             siblings: SiblingSets::default(),
             breakers: Breakers::default(),
+            refused_calls: RefusedCalls::default(),
             broker,
             notes: Batch::new(),
             reports: Batch::new(),

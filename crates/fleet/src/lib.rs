@@ -45,6 +45,7 @@ mod pause;
 mod phase;
 mod planner;
 mod prerequisites;
+mod refused_calls;
 mod requests;
 mod scheduler;
 mod settings;

@@ -42,6 +42,8 @@ pub enum AuditAction {
     Consent,
     /// The inventory was compared with the broker's list.
     SyncBroker,
+    /// A call that would have changed something was refused.
+    RefuseCall,
 }
 
 impl AuditAction {
@@ -60,6 +62,7 @@ impl AuditAction {
             Self::RemoveKey => "key.remove",
             Self::Consent => "cluster.consent",
             Self::SyncBroker => "broker.sync",
+            Self::RefuseCall => "call.refuse",
         }
     }
 }
@@ -138,10 +141,10 @@ pub trait Audit: Send + Sync {
         page: &PageRequest,
     ) -> Result<Page<AuditEntry>, Error>;
 
-    /// Writes down what became of something that is done as a whole and changes no row itself.
+    /// Writes down what no other transaction tells of: something that is done as a whole, or is not done.
     ///
     /// # Errors
-    /// [`Error::Database`].
+    /// [`Error::NulCharacter`], [`Error::Database`].
     async fn note_done(&self, action: AuditAction, target: &str, detail: Value) -> Result<(), Error>;
 
     /// Walks along the whole chain. `known` is a head that was written down earlier: it must still be a part of it.

@@ -19,6 +19,7 @@ mod listen;
 mod loopback;
 mod problem;
 mod reconciliations;
+mod refused_calls;
 mod request_id;
 mod router;
 mod settings;

@@ -8,6 +8,10 @@ use evenkeel_fleet as fleet;
 use evenkeel_inventory as inventory;
 use evenkeel_telemetry::request;
 
+/// The code of the problem that a response tells, for whoever passes it on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered(pub(crate) Code);
+
 /// A request that failed; answers as `application/problem+json`.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Problem>);
@@ -105,7 +109,9 @@ impl IntoResponse for Failure {
         let mut problem = self.0;
         problem.request_id = request::current();
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let answered = Answered(problem.code);
         let mut response = (status, Json(problem)).into_response();
+        response.extensions_mut().insert(answered);
         response.headers_mut().insert(
             header::CONTENT_TYPE,
             HeaderValue::from_static(PROBLEM_CONTENT_TYPE),

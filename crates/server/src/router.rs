@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use evenkeel_api::{ARCHIVE_SIZE_MAX, Code, Problem};
@@ -18,7 +18,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::problem::Failure;
 use crate::{
     archives, audit, broker, clusters, consent, control, health, history, instances, keys, loopback,
-    reconciliations, request_id, settings,
+    reconciliations, refused_calls, request_id, settings,
 };
 
 /// The largest document, in bytes: a thousand components with generous values.
@@ -36,6 +36,7 @@ pub(crate) struct App {
 
 /// The whole API.
 pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
+    let app = App { fleet, stop };
     let no_store = HeaderValue::from_static("no-store");
     let no_sniff = HeaderValue::from_static("nosniff");
     Router::new()
@@ -112,8 +113,9 @@ pub fn router(fleet: Fleet, stop: CancellationToken) -> Router {
             no_sniff,
         ))
         .layer(from_fn(loopback::guard))
+        .layer(from_fn_with_state(app.clone(), refused_calls::note))
         .layer(from_fn(request_id::trace))
-        .with_state(App { fleet, stop })
+        .with_state(app)
 }
 
 /// Ends a request that takes too long, also one whose body never comes.

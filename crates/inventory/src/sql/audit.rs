@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::SqlStore;
 use super::lock::Lock;
-use super::rows::{has_nul, int, millis, uint};
+use super::rows::{has_nul, int, millis, refuse_nul, uint};
 use super::status::row_key;
 use crate::cipher::Cipher;
 use crate::sql::{Cells, Connection, Row, database, query, repeating};
@@ -358,6 +358,8 @@ impl SqlStore {
 #[async_trait]
 impl Audit for SqlStore {
     async fn note_done(&self, action: AuditAction, target: &str, detail: Value) -> Result<(), Error> {
+        refuse_nul("the target of an audit entry", target)?;
+        refuse_nul("the detail of an audit entry", &detail.to_string())?;
         repeating(|| self.note_done_once(action, target, detail.clone())).await
     }
 

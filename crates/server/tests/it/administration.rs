@@ -1,7 +1,8 @@
 //! Settings, history, changes, keys and the audit log over HTTP.
 
 use evenkeel_api::{
-    Code, KeyState, KnownHead, ListAudit, ListChanges, ListHistory, Problem, PutSetting, SettingFor,
+    Code, InstanceState, KeyState, KnownHead, ListAudit, ListChanges, ListHistory, Problem, PutSetting,
+    SettingFor,
 };
 use evenkeel_core::ClusterState;
 use reqwest::{Method, StatusCode};
@@ -156,6 +157,102 @@ async fn whatever_was_asked_for_is_in_the_audit_log() {
         ..filtered
     };
     assert_eq!(world.api.audit(&next).await.unwrap().items[0].number, 1);
+}
+
+/// Also what was not allowed to happen: who tried what, by which name, and why not.
+#[tokio::test]
+async fn refused_calls_are_in_the_audit_log() {
+    let world = World::idle().await;
+    world.put_c1(&document("c1", &[component("web")])).await;
+    let mut foreign = world.request(Method::DELETE, "/v2/clusters/c1");
+    foreign = foreign.header("origin", "https://evil.example");
+    let broken = world.request(Method::PUT, "/v2/clusters/c1?x=hunter2");
+    let broken = broken
+        .header("content-type", "application/json")
+        .header("x-request-id", "ticket-18")
+        .body("{hunter2");
+    for (request, status) in [
+        (foreign, StatusCode::FORBIDDEN),
+        (broken, StatusCode::BAD_REQUEST),
+        (
+            world.request(Method::POST, "/v2/clusters/nobody/reconcile"),
+            StatusCode::NOT_FOUND,
+        ),
+        (
+            world.request(Method::DELETE, "/v2/keys/odd"),
+            StatusCode::BAD_REQUEST,
+        ),
+        // These would have changed nothing.
+        (
+            world.request(Method::GET, "/v2/clusters/nobody"),
+            StatusCode::NOT_FOUND,
+        ),
+        (
+            world.request(Method::POST, "/v2/clusters/nobody/plan"),
+            StatusCode::NOT_FOUND,
+        ),
+        (world.request(Method::POST, "/v2/nothing"), StatusCode::NOT_FOUND),
+        (
+            world.request(Method::DELETE, "/v2/audit"),
+            StatusCode::METHOD_NOT_ALLOWED,
+        ),
+    ] {
+        let answer = world.send(request).await;
+        assert_eq!(answer.status, status, "{}", answer.text);
+    }
+    let all = world.api.audit(&ListAudit::default()).await.unwrap().items;
+    let told: Vec<_> = all
+        .iter()
+        .rev()
+        .skip(1)
+        .map(|entry| {
+            assert_eq!(entry.action, "call.refuse");
+            let of = |field: &str| entry.detail[field].as_str().unwrap().to_owned();
+            (entry.target.clone(), of("call"), of("code"))
+        })
+        .collect();
+    let entry =
+        |target: &str, call: &str, code: Code| (target.to_owned(), call.to_owned(), code.as_str().to_owned());
+    assert_eq!(
+        told,
+        [
+            entry("cluster/c1", "DELETE /v2/clusters/c1", Code::Elsewhere),
+            entry("cluster/c1", "PUT /v2/clusters/c1", Code::Syntax),
+            entry(
+                "cluster/nobody",
+                "POST /v2/clusters/nobody/reconcile",
+                Code::NotFound
+            ),
+            entry("key/odd", "DELETE /v2/keys/odd", Code::Parameter),
+        ]
+    );
+    assert_eq!(all[2].request_id.as_deref(), Some("ticket-18"));
+    assert!(!format!("{all:?}").contains("hunter2"));
+    assert!(
+        world
+            .api
+            .verify_audit(&KnownHead::default())
+            .await
+            .unwrap()
+            .intact
+    );
+}
+
+#[tokio::test]
+async fn instances_are_listed() {
+    let world = World::working().await;
+    // It makes itself known as soon as it can.
+    let own = evenkeel_testkit::eventually("the process to be listed", async || {
+        let mut all = world.api.instances().await.unwrap();
+        all.pop().ok_or("nobody is listed")
+    })
+    .await;
+    assert_eq!(
+        (own.state, &*own.role),
+        (InstanceState::Running, "all"),
+        "{own:?}"
+    );
+    assert!(own.started <= own.last_seen, "{own:?}");
 }
 
 #[tokio::test]

@@ -143,6 +143,10 @@ pub(crate) async fn whatever_a_call_changes_is_written_down<B: Backend>() {
         (10, "evenkeel", "broker.sync")
     );
     assert_eq!((newest.request_id.as_deref(), &newest.detail), (None, &detail));
+    let odd = store
+        .note_done(AuditAction::RefuseCall, "cluster/\0", detail)
+        .await;
+    assert!(matches!(odd, Err(Error::NulCharacter { .. })), "{odd:?}");
     assert_eq!(store.verify_audit(None).await.unwrap().fault, None);
 }
 
