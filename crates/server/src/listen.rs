@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::Router;
 use evenkeel_fleet::Fleet;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,14 @@ impl Server {
         if !address.ip().is_loopback() {
             return Err(Error::NotLoopback(address));
         }
+        Self::bind_authenticated(address).await
+    }
+
+    /// Binds any `address`, for a router that asks each caller who it is, as that of [`crate::lieutenant`] does.
+    ///
+    /// # Errors
+    /// [`Error::Listen`].
+    pub async fn bind_authenticated(address: SocketAddr) -> Result<Self, Error> {
         let refused = |source| Error::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
@@ -65,7 +74,14 @@ impl Server {
     /// # Errors
     /// [`Error::Serve`].
     pub async fn serve(self, fleet: Fleet, stop: CancellationToken) -> Result<(), Error> {
-        let router = router(fleet, stop.clone());
+        self.serve_router(router(fleet, stop.clone()), stop).await
+    }
+
+    /// Serves any router, in the same way.
+    ///
+    /// # Errors
+    /// [`Error::Serve`].
+    pub async fn serve_router(self, router: Router, stop: CancellationToken) -> Result<(), Error> {
         let late = {
             let stop = stop.clone();
             async move {

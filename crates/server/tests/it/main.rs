@@ -1,4 +1,5 @@
-//! The API over HTTP, with a real fleet behind it and simulated clusters.
+//! The APIs over HTTP: that of the fleet with a real fleet behind it and simulated clusters, that of Lieutenant with a real
+//! Kubernetes API server behind it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,6 +12,7 @@ mod administration;
 mod archives;
 mod clusters;
 mod consent;
+mod lieutenant;
 mod refusals;
 mod secrets;
 mod serving;
