@@ -21,10 +21,10 @@ mod watch;
 pub(crate) use access::{Access, owned_by, owner_of};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
-pub(crate) use pass::{Passes, RELEASE};
 pub use pass::{Due, Passed};
-pub(crate) use watch::run;
+pub(crate) use pass::{Passes, RELEASE};
 pub use watch::Scope;
+pub(crate) use watch::run;
 
 /// Label of all objects that belong to a tenant.
 pub(crate) const TENANT_LABEL: &str = "syn.tools/tenant";

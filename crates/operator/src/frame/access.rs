@@ -17,12 +17,20 @@ const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
 /// What can be read and written in a namespace.
 pub(crate) trait Readable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Serialize + std::fmt::Debug
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + Serialize
+    + std::fmt::Debug
 {
 }
 
 impl<K> Readable for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Serialize + std::fmt::Debug
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Serialize
+        + std::fmt::Debug
 {
 }
 
@@ -165,7 +173,10 @@ impl Access {
 
     /// All objects of a kind in a namespace.
     pub(crate) async fn list<K: Readable>(&self, namespace: &str) -> Result<Vec<K>, Failure> {
-        let list = self.api::<K>(namespace).list(&kube::api::ListParams::default()).await;
+        let list = self
+            .api::<K>(namespace)
+            .list(&kube::api::ListParams::default())
+            .await;
         list.map(|list| list.items)
             .map_err(|error| failure(&error, &format!("list {}s of {namespace}", kind::<K>())))
     }

@@ -92,8 +92,7 @@ impl Setting<'_> {
             status: finding.status,
             observed_generation: self.generation,
             // As Kubernetes' own times, in whole seconds.
-            last_transition_time: since
-                .unwrap_or_else(|| self.now.round(Unit::Second).unwrap_or(self.now)),
+            last_transition_time: since.unwrap_or_else(|| self.now.round(Unit::Second).unwrap_or(self.now)),
             reason: finding.reason,
             message: finding.message,
         }
@@ -125,7 +124,10 @@ fn ready<S>(report: &Report<S>, setting: &Setting<'_>) -> Finding {
         }
     };
     if let Some(trouble) = &report.gather.trouble {
-        return unsure("Failing", format!("the state cannot be read: {}", trouble.failure));
+        return unsure(
+            "Failing",
+            format!("the state cannot be read: {}", trouble.failure),
+        );
     }
     let conditions = report.conditions();
     let told = |verdict| {

@@ -71,7 +71,11 @@ fn precondition<K: Readable>(object: &K) -> Map<String, Value> {
     metadata
 }
 
-async fn write<K: Readable>(access: &Access, object: &K, metadata: Map<String, Value>) -> Result<(), Failure> {
+async fn write<K: Readable>(
+    access: &Access,
+    object: &K,
+    metadata: Map<String, Value>,
+) -> Result<(), Failure> {
     let identity = Identity::of(object);
     let fields = json!({ "metadata": metadata });
     access

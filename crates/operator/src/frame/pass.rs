@@ -116,7 +116,11 @@ impl<K: Kind> Passes<K> {
             .attempt(attempt, rand::random())
             .cancel(cancel);
         let is_deleting = object.meta().deletion_timestamp.is_some();
-        let pipeline = if is_deleting { self.kind.teardown() } else { self.kind.pipeline() };
+        let pipeline = if is_deleting {
+            self.kind.teardown()
+        } else {
+            self.kind.pipeline()
+        };
         let frame = Frame {
             passes: self,
             object,
@@ -190,7 +194,11 @@ impl<K: Kind> Pass for Frame<'_, K> {
                 "it is protected: set the annotation {PROTECTION} to \"false\" to let it be deleted"
             ));
         }
-        if object.annotations().get(OBSERVE_ONLY).is_some_and(|value| value == "true") {
+        if object
+            .annotations()
+            .get(OBSERVE_ONLY)
+            .is_some_and(|value| value == "true")
+        {
             guard = guard.and(Guard::plan_only(format!("the annotation {OBSERVE_ONLY} says so")));
         }
         guard
@@ -220,7 +228,7 @@ impl<K: Kind> Pass for Frame<'_, K> {
         let fields = wanted.as_object_mut().map(std::mem::take).unwrap_or_default();
         let mut fields: Map<String, Value> = fields
             .into_iter()
-            .filter(|(name, value)| K::STATUS_FIELDS.contains(&name.as_str()) && !value.is_null())
+            .filter(|(name, value)| K::STATUS_FIELDS.contains(&name.as_str()) && !status::is_empty(value))
             .collect();
         fields.insert("observedGeneration".to_owned(), json!(object.meta().generation));
         fields.insert("conditions".to_owned(), json!(after));

@@ -14,7 +14,9 @@ pub(crate) async fn publish<K: Managed + Readable>(
     wanted: &Map<String, Value>,
 ) -> Result<bool, Failure> {
     let differs = |present: &Value| {
-        let differing = fields.iter().filter(|name| !is_same(present.get(**name), wanted.get(**name)));
+        let differing = fields
+            .iter()
+            .filter(|name| !is_same(present.get(**name), wanted.get(**name)));
         differing.map(|name| (*name).to_owned()).collect::<Vec<String>>()
     };
     if differs(&object.status_value()).is_empty() {
@@ -47,10 +49,12 @@ pub(crate) async fn publish<K: Managed + Readable>(
 
 /// What is absent and what is empty mean the same.
 fn is_same(one: Option<&Value>, other: Option<&Value>) -> bool {
-    let empty = |value: &Value| {
-        value.is_null()
-            || value.as_object().is_some_and(Map::is_empty)
-            || value.as_array().is_some_and(Vec::is_empty)
-    };
-    one.filter(|value| !empty(value)) == other.filter(|value| !empty(value))
+    one.filter(|value| !is_empty(value)) == other.filter(|value| !is_empty(value))
+}
+
+/// Whether a value says nothing. An empty map is not applied: server-side apply makes null of it.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    value.is_null()
+        || value.as_object().is_some_and(Map::is_empty)
+        || value.as_array().is_some_and(Vec::is_empty)
 }

@@ -54,10 +54,9 @@ impl Connections {
 impl Connection {
     fn new(secret: &Secret) -> Result<Self, Failure> {
         let name = secret.name_any();
-        let invalid = |problem: String| Failure::invalid(format!("the Secret {name} cannot be used: {problem}"));
-        let required = |key: &str| {
-            text(secret, key).ok_or_else(|| invalid(format!("it has no {key}")))
-        };
+        let invalid =
+            |problem: String| Failure::invalid(format!("the Secret {name} cannot be used: {problem}"));
+        let required = |key: &str| text(secret, key).ok_or_else(|| invalid(format!("it has no {key}")));
         let endpoint = required("endpoint")?;
         let address: Url = endpoint
             .trim()
@@ -86,8 +85,9 @@ impl Connection {
             }
         };
         let ssh_host = match text(secret, "sshEndpoint").filter(|text| !text.trim().is_empty()) {
-            Some(given) => ssh_host(&given)
-                .ok_or_else(|| invalid(format!("its sshEndpoint {given:?} names no host")))?,
+            Some(given) => {
+                ssh_host(&given).ok_or_else(|| invalid(format!("its sshEndpoint {given:?} names no host")))?
+            }
             None => with_port(&address),
         };
         Ok(Self {

@@ -105,7 +105,9 @@ impl RepoState {
             let pairs = template.generated_deploy_keys.keys();
             names.extend(pairs.map(|pair| pair_secret(&name, pair)));
             let status = object.status.as_ref();
-            let made = status.into_iter().flat_map(|status| status.generated_deploy_keys.values());
+            let made = status
+                .into_iter()
+                .flat_map(|status| status.generated_deploy_keys.values());
             names.extend(made.filter_map(|key| Some(key.secret_ref.as_ref()?.name.clone())));
             names.extend(token_secret(template).map(str::to_owned));
             names.extend(notes.record().token_secret);
@@ -162,7 +164,10 @@ impl RepoState {
 
     /// Whether the annotation lets the repository be left behind.
     pub(crate) fn may_orphan(&self) -> bool {
-        self.object.annotations().get(ORPHAN).is_some_and(|value| value == "true")
+        self.object
+            .annotations()
+            .get(ORPHAN)
+            .is_some_and(|value| value == "true")
     }
 
     /// Name of the Secret that is to hold an access token.
@@ -198,14 +203,18 @@ async fn connect(object: &GitRepo, namespace: &str, shared: &Shared) -> Result<C
     let name = reference
         .and_then(|reference| reference.name.as_deref())
         .filter(|name| !name.is_empty())
-        .ok_or_else(|| Failure::invalid("spec.apiSecretRef.name is missing: name the Secret of the Git host"))?;
+        .ok_or_else(|| {
+            Failure::invalid("spec.apiSecretRef.name is missing: name the Secret of the Git host")
+        })?;
     let home = reference
         .and_then(|reference| reference.namespace.as_deref())
         .filter(|home| !home.is_empty())
         .unwrap_or(namespace);
     let secret = shared.access.find::<Secret>(home, name).await?;
     let secret = secret.ok_or_else(|| {
-        Failure::invalid(format!("there is no Secret {home}/{name}, which spec.apiSecretRef names"))
+        Failure::invalid(format!(
+            "there is no Secret {home}/{name}, which spec.apiSecretRef names"
+        ))
     })?;
     // B24: who may write here could otherwise use any Secret that the operator can read.
     if home != namespace {

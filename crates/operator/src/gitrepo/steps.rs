@@ -34,7 +34,13 @@ pub(crate) const FILES_SYNCED: &str = "FilesSynced";
 pub(crate) const TOKEN_FRESH: &str = "TokenFresh";
 
 /// All of them.
-pub(crate) const CONDITIONS: &[&str] = &[CI_SYNCED, DEPLOY_KEYS_SYNCED, FILES_SYNCED, REPO_READY, TOKEN_FRESH];
+pub(crate) const CONDITIONS: &[&str] = &[
+    CI_SYNCED,
+    DEPLOY_KEYS_SYNCED,
+    FILES_SYNCED,
+    REPO_READY,
+    TOKEN_FRESH,
+];
 
 /// The step before which nothing outside is touched.
 pub(crate) const CLAIM: &str = "claim";
@@ -49,6 +55,7 @@ pub(crate) fn pipeline() -> Result<Pipeline<RepoState>, Error> {
         .step(project::ensure())
         .step(description::step())
         .step(deploy_keys::step())
+        .step(token::leave())
         .step(token::step())
         .step(ci_variables::step())
         .step(files::step())
@@ -81,10 +88,6 @@ pub(crate) struct Problems(Vec<String>);
 impl Problems {
     pub(crate) fn add(&mut self, problem: impl std::fmt::Display) {
         self.0.push(problem.to_string());
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     pub(crate) fn end(self) -> Result<(), Failure> {

@@ -54,7 +54,9 @@ impl Kept {
         let annotation = |name: &str| secret.annotations().get(name);
         let has_token = text(secret, TOKEN).is_some_and(|token| !token.is_empty());
         Self {
-            id: annotation(UID).and_then(|text| text.parse().ok()).filter(|_| has_token),
+            id: annotation(UID)
+                .and_then(|text| text.parse().ok())
+                .filter(|_| has_token),
             expires_at: annotation(EXPIRES_AT).and_then(|text| text.parse().ok()),
             superseded: annotation(SUPERSEDED)
                 .and_then(|text| serde_json::from_str(text).ok())

@@ -4,4 +4,5 @@
 mod admission;
 mod definitions;
 mod git;
+mod gitrepo;
 mod vault;

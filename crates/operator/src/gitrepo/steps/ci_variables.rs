@@ -71,10 +71,7 @@ impl Work {
 }
 
 /// The settings by name. What cannot be had is told, and left as it is.
-fn wanted(
-    state: &RepoState,
-    problems: &mut Problems,
-) -> Result<BTreeMap<String, VariableSetting>, Failure> {
+fn wanted(state: &RepoState, problems: &mut Problems) -> Result<BTreeMap<String, VariableSetting>, Failure> {
     let mut wanted = BTreeMap::new();
     for variable in &state.template().ci_variables {
         match value(state, variable)? {
@@ -110,15 +107,23 @@ fn value(state: &RepoState, variable: &EnvVar) -> Result<Result<Sensitive<String
         return Ok(Ok(Sensitive::new(plain)));
     };
     if !plain.is_empty() {
-        return Ok(Err("it has a value and says where its value comes from".to_owned()));
+        return Ok(Err(
+            "it has a value and says where its value comes from".to_owned()
+        ));
     }
     let secret = state.secret(&key.name)?;
     let is_there = secret.is_some_and(|secret| {
-        secret.data.as_ref().is_some_and(|data| data.contains_key(&key.key))
+        secret
+            .data
+            .as_ref()
+            .is_some_and(|data| data.contains_key(&key.key))
     });
     Ok(match secret.and_then(|secret| text(secret, &key.key)) {
         Some(value) => Ok(Sensitive::new(value)),
-        None if is_there => Err(format!("the key {} of the Secret {} is no text", key.key, key.name)),
+        None if is_there => Err(format!(
+            "the key {} of the Secret {} is no text",
+            key.key, key.name
+        )),
         None if key.optional == Some(true) => Ok(Sensitive::new(String::new())),
         None if secret.is_some() => Err(format!("the Secret {} has no key {}", key.name, key.key)),
         None => Err(format!("there is no Secret {}", key.name)),
@@ -195,7 +200,10 @@ async fn act(
         match done {
             Ok(()) => {
                 if let Work::Set { name, setting, .. } = &item {
-                    state.shared.values.remember(&state.uid, name, setting.value.expose());
+                    state
+                        .shared
+                        .values
+                        .remember(&state.uid, name, setting.value.expose());
                 }
             }
             // The host does not take this one; the others go on.

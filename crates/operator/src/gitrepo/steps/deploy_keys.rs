@@ -61,7 +61,9 @@ pub(super) fn step() -> impl Step<RepoState> {
                 .iter()
                 .map(|key| Change::new("delete", format!("deploy key {}", key.title)))
                 .collect();
-            let added = additions.iter().map(|(title, _)| Change::new("add", format!("deploy key {title}")));
+            let added = additions
+                .iter()
+                .map(|(title, _)| Change::new("add", format!("deploy key {title}")));
             plan.extend(added);
             if noted != titles {
                 plan.push(Change::new("note", "which deploy keys are ours"));
@@ -80,10 +82,15 @@ pub(super) fn step() -> impl Step<RepoState> {
                 }
                 for (title, wanted) in additions {
                     let host = &connection.host;
-                    match host.add_deploy_key(&project, &title, &wanted.key, wanted.may_write).await {
+                    match host
+                        .add_deploy_key(&project, &title, &wanted.key, wanted.may_write)
+                        .await
+                    {
                         Ok(()) => {}
                         // The host does not take this one; the others go on.
-                        Err(error @ crate::Error::Refused { status, .. }) if status != 404 => problems.add(error),
+                        Err(error @ crate::Error::Refused { status, .. }) if status != 404 => {
+                            problems.add(error)
+                        }
                         Err(error) => return Err(soon(error)),
                     }
                 }
@@ -129,4 +136,3 @@ fn earlier(state: &RepoState) -> BTreeSet<String> {
         .map(|status| status.generated_deploy_keys.keys().cloned().collect())
         .unwrap_or_default()
 }
-

@@ -153,7 +153,10 @@ async fn store(state: &RepoState, name: &str, pair: &KeyPair, task: Work) -> Res
     let public = pair.public.to_string();
     let data = BTreeMap::from([
         (PUBLIC.to_owned(), ByteString(public.into_bytes())),
-        (PRIVATE.to_owned(), ByteString(pair.private.expose().clone().into_bytes())),
+        (
+            PRIVATE.to_owned(),
+            ByteString(pair.private.expose().clone().into_bytes()),
+        ),
     ]);
     match task {
         Work::Create => {

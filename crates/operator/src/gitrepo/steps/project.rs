@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_steps::{Change, Creation as Creating, Decision, Existence, Failure, Intent, Outcome, Slot, Step, once};
+use evenkeel_steps::{
+    Change, Creation as Creating, Decision, Existence, Failure, Intent, Outcome, Slot, Step, once,
+};
 
 use super::{CONNECTION, PROJECT, REPO_READY};
 use crate::git::{Project, RepoPath};
@@ -64,7 +66,11 @@ pub(super) async fn look(state: &RepoState, connection: &Connection) -> Result<F
         .as_ref()
         .is_some_and(|creating| project.description.contains(&mark(&creating.nonce)));
     // The predecessor's proof, for objects of its making.
-    let known = state.object.status.as_ref().and_then(|status| status.url.as_deref());
+    let known = state
+        .object
+        .status
+        .as_ref()
+        .and_then(|status| status.url.as_deref());
     let is_known = record.project.is_none() && known == Some(connection.url(&path).as_str());
     Ok(if is_noted || is_begun || is_known {
         Found::Ours(project)
@@ -151,11 +157,7 @@ impl Creating for AtHost<'_> {
 }
 
 /// Ours: noted, and not archived.
-fn keep(
-    state: Arc<RepoState>,
-    connection: Arc<Connection>,
-    project: Project,
-) -> Decision<'static, Project> {
+fn keep(state: Arc<RepoState>, connection: Arc<Connection>, project: Project) -> Decision<'static, Project> {
     let own = OwnProject::new(&project, &connection.endpoint);
     let record = state.notes.record();
     let is_noted = record.project.as_ref() == Some(&own) && record.creating.is_none();
@@ -172,11 +174,7 @@ fn keep(
     settle(state, connection, project, plan, "repository brought back")
 }
 
-fn adopt(
-    state: Arc<RepoState>,
-    connection: Arc<Connection>,
-    project: Project,
-) -> Decision<'static, Project> {
+fn adopt(state: Arc<RepoState>, connection: Arc<Connection>, project: Project) -> Decision<'static, Project> {
     let plan = vec![Change::new("adopt", format!("repository {}", project.path))];
     settle(state, connection, project, plan, "repository adopted")
 }

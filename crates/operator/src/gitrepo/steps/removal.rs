@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use evenkeel_steps::{Change, Decision, Outcome, Predicate, Slot, Step};
 
-use super::project::{Found, look};
 use super::CONNECTION;
+use super::project::{Found, look};
 use crate::frame::{FINALIZER, release as let_go};
 use crate::git::Project;
 use crate::gitrepo::state::{RepoState, managed};
@@ -75,14 +75,16 @@ pub(super) fn remove() -> impl Step<RepoState> {
                         Ok(Outcome::changed("repository archived"))
                     }))
                 }
-                DeletionPolicy::Delete => Ok(Decision::act(vec![Change::new("delete", target)], async move {
-                    connection.host.delete(&project).await?;
-                    // A host that deletes later shows it as gone (OPR-01).
-                    if connection.host.get(project.id).await?.is_some() {
-                        return Ok(Outcome::wait(GRACE, "the repository is being deleted"));
-                    }
-                    Ok(Outcome::changed("repository deleted"))
-                })),
+                DeletionPolicy::Delete => {
+                    Ok(Decision::act(vec![Change::new("delete", target)], async move {
+                        connection.host.delete(&project).await?;
+                        // A host that deletes later shows it as gone (OPR-01).
+                        if connection.host.get(project.id).await?.is_some() {
+                            return Ok(Outcome::wait(GRACE, "the repository is being deleted"));
+                        }
+                        Ok(Outcome::changed("repository deleted"))
+                    }))
+                }
             }
         })
 }
@@ -95,7 +97,14 @@ pub(super) fn release() -> impl Step<RepoState> {
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let plan = vec![Change::new("remove", format!("the finalizer {FINALIZER}"))];
-            if !state.object.metadata.finalizers.iter().flatten().any(|name| name == FINALIZER) {
+            if !state
+                .object
+                .metadata
+                .finalizers
+                .iter()
+                .flatten()
+                .any(|name| name == FINALIZER)
+            {
                 return Ok(Decision::End(Outcome::done()));
             }
             Ok(Decision::act(plan, async move {

@@ -4,19 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_steps::{Change, Context, Decision, Failure, Outcome, Step};
+use evenkeel_steps::{Change, Context, Decision, Failure, Outcome, Predicate, Step};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 
 use super::removal::OWN;
-use super::{CONNECTION, PROJECT, TOKEN_FRESH, soon};
+use super::{CONNECTION, PROJECT, REPO_READY, TOKEN_FRESH, soon};
 use crate::Error;
 use crate::git::{GitHost, PresentToken, Project};
 use crate::gitrepo::connection::Connection;
 use crate::gitrepo::state::{RepoState, managed};
 use crate::gitrepo::token_secret::{Fresh, Kept, own, store};
+
+/// The step that takes away a token that nobody wants any more.
+const LEAVE: &str = "leave-token";
 
 /// How many days a token is good.
 const LIFETIME_DAYS: i64 = 30;
@@ -30,8 +33,6 @@ const OVERLAP: Duration = Duration::from_secs(24 * 3600);
 /// What is to be done about tokens.
 #[derive(Debug, Default)]
 struct Plan {
-    /// A Secret that is to hold a token no more, and the token in it.
-    left: Option<(String, Option<u64>)>,
     /// Whether a new token is needed.
     create: bool,
     /// Older tokens and when they go.
@@ -46,7 +47,8 @@ pub(super) fn step() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>("access-token")
         .condition(TOKEN_FRESH)
         .needs((CONNECTION, PROJECT))
-        .when(managed() & concerned())
+        .after(LEAVE)
+        .when(managed() & wanted())
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let plan = plan(&cx, &connection, &project).await?;
@@ -61,22 +63,54 @@ pub(super) fn step() -> impl Step<RepoState> {
         })
 }
 
-/// Whether a token is wanted, or one is left over.
-fn concerned() -> evenkeel_steps::Predicate<RepoState> {
-    evenkeel_steps::Predicate::new("access token", |state: &RepoState| {
-        state.token_secret().is_some() || state.notes.record().token_secret.is_some()
+fn wanted() -> Predicate<RepoState> {
+    Predicate::new("access token wanted", |state: &RepoState| {
+        state.token_secret().is_some()
     })
+}
+
+fn noted() -> Predicate<RepoState> {
+    Predicate::new("access token made", |state: &RepoState| {
+        state.notes.record().token_secret.is_some()
+    })
+}
+
+/// Name of a Secret that is to hold a token no more.
+fn left(state: &RepoState) -> Option<String> {
+    let noted = state.notes.record().token_secret;
+    noted.filter(|noted| Some(noted.as_str()) != state.token_secret())
+}
+
+/// Takes away a token that nobody wants any more, with its Secret.
+pub(super) fn leave() -> impl Step<RepoState> {
+    evenkeel_steps::step::<RepoState>(LEAVE)
+        .condition(REPO_READY)
+        .needs((CONNECTION, PROJECT))
+        .when(managed() & Predicate::new("access token left over", |state| left(state).is_some()))
+        .decide(|cx, (connection, project)| async move {
+            let state = cx.shared_state();
+            let Some(name) = left(&state) else {
+                return Ok(Decision::End(Outcome::done()));
+            };
+            let plan = vec![Change::new("delete", format!("access token in Secret {name}"))];
+            Ok(Decision::act(plan, async move {
+                let kept = Kept::of(state.secret(&name)?);
+                for id in kept.id.into_iter().chain(kept.superseded.into_keys()) {
+                    connection.host.revoke_access_token(&project, id).await?;
+                }
+                if let Some(secret) = own(&state, &name)? {
+                    state.shared.access.delete::<Secret>(secret).await?;
+                }
+                state.notes.write(|record| record.token_secret = None).await?;
+                Ok(Outcome::changed("access token taken away"))
+            }))
+        })
 }
 
 async fn plan(cx: &Context<RepoState>, connection: &Connection, project: &Project) -> Result<Plan, Failure> {
     let state = cx.state();
     let now = cx.now();
     let mut plan = Plan::default();
-    let noted = state.notes.record().token_secret;
-    if let Some(noted) = noted.filter(|noted| Some(noted.as_str()) != state.token_secret()) {
-        let id = Kept::of(state.secret(&noted)?).id;
-        plan.left = Some((noted, id));
-    }
     let Some(name) = state.token_secret() else {
         return Ok(plan);
     };
@@ -116,13 +150,13 @@ impl Plan {
     fn changes(&self, name: Option<&str>) -> Vec<Change> {
         let name = name.unwrap_or_default();
         let mut changes = Vec::new();
-        if let Some((left, _)) = &self.left {
-            changes.push(Change::new("delete", format!("access token in Secret {left}")));
-        }
         if self.create {
             changes.push(Change::new("create", format!("access token in Secret {name}")));
         }
-        let revoked = self.revoke.iter().map(|id| Change::new("revoke", format!("access token {id}")));
+        let revoked = self
+            .revoke
+            .iter()
+            .map(|id| Change::new("revoke", format!("access token {id}")));
         changes.extend(revoked);
         if self.note && changes.is_empty() {
             changes.push(Change::new("note", "which access tokens are older"));
@@ -139,20 +173,12 @@ async fn act(
 ) -> Result<(), Failure> {
     let state = cx.state();
     let host = &connection.host;
-    if let Some((left, id)) = &plan.left {
-        if let Some(id) = id {
-            host.revoke_access_token(project, *id).await.map_err(soon)?;
-        }
-        if let Some(secret) = own(state, left)? {
-            state.shared.access.delete::<Secret>(secret).await?;
-        }
-        if !plan.create {
-            state.notes.write(|record| record.token_secret = None).await?;
-        }
-    }
     if let Some(name) = state.token_secret() {
         if plan.create {
-            state.notes.write(|record| record.token_secret = Some(name.to_owned())).await?;
+            state
+                .notes
+                .write(|record| record.token_secret = Some(name.to_owned()))
+                .await?;
             let fresh = create(cx.now(), &state.name, &**host, project).await?;
             cx.due(before(fresh.expires_at), "the access token is renewed");
             store(state, name, Some(&fresh), &plan.superseded).await?;
@@ -171,7 +197,10 @@ async fn create(now: Timestamp, name: &str, host: &dyn GitHost, project: &Projec
     let until = today
         .checked_add(Span::new().days(LIFETIME_DAYS))
         .map_err(|error| Failure::bug(format!("a token cannot end: {error}")))?;
-    let token = host.create_access_token(project, name, until).await.map_err(soon)?;
+    let token = host
+        .create_access_token(project, name, until)
+        .await
+        .map_err(soon)?;
     let expires_at = midnight(token.expires_on).unwrap_or(now);
     Ok(Fresh {
         id: token.id,
@@ -194,14 +223,18 @@ fn midnight(day: Date) -> Option<Timestamp> {
 pub(super) fn revoke() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>("revoke-token")
         .needs((CONNECTION, OWN))
-        .when(concerned())
+        .when(wanted() | noted())
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let name = state.notes.record().token_secret;
-            let name = name.as_deref().or_else(|| state.token_secret()).unwrap_or_default();
+            let name = name
+                .as_deref()
+                .or_else(|| state.token_secret())
+                .unwrap_or_default();
             let kept = Kept::of(state.secret(name)?);
             let ids: Vec<u64> = kept.id.into_iter().chain(kept.superseded.into_keys()).collect();
-            let Some(project) = Option::clone(&project).filter(|project| !project.is_archived && !ids.is_empty())
+            let Some(project) =
+                Option::clone(&project).filter(|project| !project.is_archived && !ids.is_empty())
             else {
                 return Ok(Decision::End(Outcome::done()));
             };
@@ -218,7 +251,10 @@ pub(super) fn revoke() -> impl Step<RepoState> {
             if ids.is_empty() {
                 return Ok(Decision::End(Outcome::done()));
             }
-            let plan = ids.iter().map(|id| Change::new("revoke", format!("access token {id}"))).collect();
+            let plan = ids
+                .iter()
+                .map(|id| Change::new("revoke", format!("access token {id}")))
+                .collect();
             let host = Arc::clone(&connection.host);
             Ok(Decision::act(plan, async move {
                 for id in ids {
