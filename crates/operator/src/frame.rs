@@ -10,15 +10,18 @@
 //! A kind says what it gathers, which steps it has and what its status is: [`Kind`]. All else is here, once for all kinds.
 
 mod access;
+mod child;
 mod condition;
 mod event;
+pub(crate) mod fields;
 mod finalizer;
 mod kind;
 mod pass;
 mod status;
 mod watch;
 
-pub(crate) use access::{Access, owned_by, owner_of};
+pub(crate) use access::{Access, Readable, owned_by, owner_of};
+pub(crate) use child::{Upkeep, child};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
 pub use pass::{Due, Passed};
@@ -34,6 +37,9 @@ pub(crate) const PROTECTION: &str = "syn.tools/protected-delete";
 
 /// Annotation that lets passes plan and not act.
 pub(crate) const OBSERVE_ONLY: &str = "evenkeel.dev/observe-only";
+
+/// The second finalizer of clusters, as the predecessor has it.
+pub(crate) const PIPELINES_FINALIZER: &str = "cluster.lieutenant.syn.tools/pipelines";
 
 /// Finalizer of clusters and repositories, as the predecessor calls it.
 pub(crate) const FINALIZER: &str = "cluster.lieutenant.syn.tools";

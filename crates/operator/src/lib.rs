@@ -5,7 +5,7 @@
 //! * [`resources`]: the custom resources and their definitions, as `deploy/crds` holds them.
 //! * [`git`]: where repositories live.
 //! * [`vault`]: where secrets are kept.
-//! * [`GitRepos`]: the controller of repositories. All controllers run their passes on the step engine, in one frame:
+//! * [`Tenants`], [`Clusters`], [`GitRepos`]: the controllers. All run their passes on the step engine, in one frame:
 //!   docs/operator.md.
 
 mod error;
@@ -14,8 +14,10 @@ pub mod git;
 mod gitrepo;
 mod remote;
 pub mod resources;
+mod tenancy;
 pub mod vault;
 
 pub use error::Error;
 pub use frame::{Due, Passed, Scope};
 pub use gitrepo::{GitRepoSettings, GitRepos};
+pub use tenancy::{Clusters, TenancySettings, Tenants};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use evenkeel_steps::{Failure, FailureClass};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -171,12 +171,15 @@ impl Access {
         }
     }
 
-    /// All objects of a kind in a namespace.
-    pub(crate) async fn list<K: Readable>(&self, namespace: &str) -> Result<Vec<K>, Failure> {
-        let list = self
-            .api::<K>(namespace)
-            .list(&kube::api::ListParams::default())
-            .await;
+    /// The objects of a kind in a namespace whose field has that value.
+    pub(crate) async fn list_by<K: Readable>(
+        &self,
+        namespace: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Vec<K>, Failure> {
+        let params = ListParams::default().fields(&format!("{field}={value}"));
+        let list = self.api::<K>(namespace).list(&params).await;
         list.map(|list| list.items)
             .map_err(|error| failure(&error, &format!("list {}s of {namespace}", kind::<K>())))
     }

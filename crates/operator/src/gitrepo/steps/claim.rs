@@ -3,21 +3,15 @@
 use evenkeel_steps::{Change, Decision, Outcome, Step};
 
 use super::CLAIM;
-use crate::frame::{Claim, FINALIZER, PROTECTION, claim};
+use crate::frame::{Claim, FINALIZER, claim};
 use crate::gitrepo::state::RepoState;
 
 pub(super) fn step() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>(CLAIM).decide(|cx, ()| async move {
         let state = cx.shared_state();
-        let missing = Claim::of(&state.object, state.shared.settings.protect);
+        let missing = Claim::of(&state.object, &[FINALIZER], state.shared.settings.protect, None);
         let is_labelled = state.notes.is_labelled();
-        let mut changes = Vec::new();
-        if missing.is_some_and(|missing| missing.finalizer) {
-            changes.push(Change::new("add", format!("the finalizer {FINALIZER}")));
-        }
-        if missing.is_some_and(|missing| missing.protection) {
-            changes.push(Change::new("add", format!("the annotation {PROTECTION}")));
-        }
+        let mut changes = missing.as_ref().map(Claim::changes).unwrap_or_default();
         if !is_labelled {
             changes.push(Change::new("add", "the label of the tenant"));
         }
