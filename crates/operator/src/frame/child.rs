@@ -26,10 +26,16 @@ pub(crate) fn child<K: Readable + Send + Sync + 'static>(
 ) -> Result<Decision<'static, ()>, Failure> {
     let kind = K::kind(&()).into_owned();
     let name = wanted["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let namespace = wanted["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+    let namespace = wanted["metadata"]["namespace"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if let Some(present) = present {
         let owners = present.owner_references();
-        if owners.iter().any(|owner| owner.controller == Some(true) && owner.uid != owner_uid) {
+        if owners
+            .iter()
+            .any(|owner| owner.controller == Some(true) && owner.uid != owner_uid)
+        {
             return Err(Failure::invalid(format!(
                 "the {kind} {name} belongs to another object: it is left as it is"
             )));

@@ -26,13 +26,19 @@ fn extract(value: &Value, fields: &Value) -> Value {
         if let Some(name) = name.strip_prefix("f:")
             && let Some(value) = object.get(name)
         {
-            let is_leaf = below.as_object().is_none_or(|below| below.keys().all(|key| key == "."));
-            let kept = if is_leaf { value.clone() } else { extract(value, below) };
+            // A list is kept as a whole, whichever of its items are ours.
+            let is_leaf = below
+                .as_object()
+                .is_none_or(|below| below.keys().all(|key| !key.starts_with("f:")));
+            let kept = if is_leaf {
+                value.clone()
+            } else {
+                extract(value, below)
+            };
             found.insert(name.to_owned(), kept);
         }
     }
-    // Nothing below was named: all of it is meant.
-    if found.is_empty() { value.clone() } else { Value::Object(found) }
+    Value::Object(found)
 }
 
 /// Whether a value says nothing. `false` says something (B21).
@@ -78,7 +84,9 @@ pub(crate) fn lay(value: &mut Value, over: &Map<String, Value>) {
     };
     for (name, new) in over {
         match (object.get_mut(name), new) {
-            (Some(present), Value::Object(below)) if present.is_object() && !ATOMIC.contains(&name.as_str()) => {
+            (Some(present), Value::Object(below))
+                if present.is_object() && !ATOMIC.contains(&name.as_str()) =>
+            {
                 lay(present, below);
             }
             _ => {
@@ -142,7 +150,9 @@ mod tests {
             ..ManagedFieldsEntry::default()
         };
         let object = json!({ "spec": { "a": "1", "b": "2", "m": { "x": "1", "y": "2" } } });
-        let entries = [entry(json!({ "f:spec": { "f:a": {}, "f:gone": {}, "f:m": { "f:x": {} } } }))];
+        let entries = [entry(
+            json!({ "f:spec": { "f:a": {}, "f:gone": {}, "f:m": { "f:x": {} } } }),
+        )];
         let found = applied(&object, &entries, "ours");
         assert_eq!(found, json!({ "spec": { "a": "1", "m": { "x": "1" } } }));
         assert_eq!(applied(&object, &entries, "theirs"), Value::Null);

@@ -31,12 +31,14 @@ impl Claim {
             .copied()
             .collect();
         let owners = object.owner_references();
-        let owner = owner.filter(|owner| !owners.iter().any(|has| has.uid == owner.uid)).map(|mut owner| {
-            if owners.iter().any(|has| has.controller == Some(true)) {
-                owner.controller = None;
-            }
-            owner
-        });
+        let owner = owner
+            .filter(|owner| !owners.iter().any(|has| has.uid == owner.uid))
+            .map(|mut owner| {
+                if owners.iter().any(|has| has.controller == Some(true)) {
+                    owner.controller = None;
+                }
+                owner
+            });
         let claim = Self {
             finalizers,
             protection: protect_by_default && !object.annotations().contains_key(PROTECTION),
@@ -57,7 +59,10 @@ impl Claim {
             changes.push(Change::new("add", format!("the annotation {PROTECTION}")));
         }
         if let Some(owner) = &self.owner {
-            changes.push(Change::new("add", format!("the owner {} {}", owner.kind, owner.name)));
+            changes.push(Change::new(
+                "add",
+                format!("the owner {} {}", owner.kind, owner.name),
+            ));
         }
         changes
     }

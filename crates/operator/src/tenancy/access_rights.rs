@@ -60,22 +60,48 @@ impl Rights {
 
     pub(super) fn keep_account(&self, access: &Access) -> Result<Decision<'static, ()>, Failure> {
         let wanted = json!({ "metadata": self.metadata(true) });
-        child(access, self.account.as_ref(), &self.identity.uid, wanted, Upkeep::Kept)
+        child(
+            access,
+            self.account.as_ref(),
+            &self.identity.uid,
+            wanted,
+            Upkeep::Kept,
+        )
     }
 
     pub(super) fn keep_secret(&self, access: &Access) -> Result<Decision<'static, ()>, Failure> {
         let mut metadata = self.metadata(true);
         metadata["annotations"] = json!({ ACCOUNT: self.identity.name });
         let wanted = json!({ "metadata": metadata, "type": TOKEN_TYPE });
-        child(access, self.secret.as_ref(), &self.identity.uid, wanted, Upkeep::Kept)
+        child(
+            access,
+            self.secret.as_ref(),
+            &self.identity.uid,
+            wanted,
+            Upkeep::Kept,
+        )
     }
 
-    pub(super) fn keep_role(&self, access: &Access, rules: &[Value]) -> Result<Decision<'static, ()>, Failure> {
+    pub(super) fn keep_role(
+        &self,
+        access: &Access,
+        rules: &[Value],
+    ) -> Result<Decision<'static, ()>, Failure> {
         let wanted = json!({ "metadata": self.metadata(false), "rules": rules });
-        child(access, self.role.as_ref(), &self.identity.uid, wanted, Upkeep::Kept)
+        child(
+            access,
+            self.role.as_ref(),
+            &self.identity.uid,
+            wanted,
+            Upkeep::Kept,
+        )
     }
 
-    pub(super) fn keep_binding(&self, access: &Access, upkeep: Upkeep) -> Result<Decision<'static, ()>, Failure> {
+    pub(super) fn keep_binding(
+        &self,
+        access: &Access,
+        upkeep: Upkeep,
+    ) -> Result<Decision<'static, ()>, Failure> {
         let name = &self.identity.name;
         let wanted = json!({
             "metadata": self.metadata(true),
@@ -92,13 +118,15 @@ impl Rights {
             return None;
         }
         let bytes = secret.data.as_ref()?.get("token")?;
-        String::from_utf8(bytes.0.clone()).ok().filter(|token| !token.is_empty())
+        String::from_utf8(bytes.0.clone())
+            .ok()
+            .filter(|token| !token.is_empty())
     }
 }
 
 /// One rule about objects of ours by name. An empty list of names would mean all of them, so there is no rule then (A25).
 pub(super) fn rule(resources: &[&str], names: &[String], verbs: &[&str]) -> Option<Value> {
-    (!names.is_empty()).then(|| {
-        json!({ "apiGroups": [GROUP], "resources": resources, "resourceNames": names, "verbs": verbs })
-    })
+    (!names.is_empty()).then(
+        || json!({ "apiGroups": [GROUP], "resources": resources, "resourceNames": names, "verbs": verbs }),
+    )
 }

@@ -137,7 +137,9 @@ impl Clusters {
 /// Name of a cluster's tenant; empty if it names none.
 pub(super) fn tenant_of(cluster: &Cluster) -> &str {
     let reference = cluster.spec.tenant_ref.as_ref();
-    reference.map(|reference| reference.name.as_str()).unwrap_or_default()
+    reference
+        .map(|reference| reference.name.as_str())
+        .unwrap_or_default()
 }
 
 impl ClusterState {

@@ -57,7 +57,9 @@ pub(super) fn keep(
 ) -> Result<Decision<'static, ()>, Failure> {
     let Identity { namespace, name, uid } = parent.identity.clone();
     if parent.tenant.is_empty() {
-        return Err(Failure::invalid("spec.tenantRef.name is missing: name the tenant"));
+        return Err(Failure::invalid(
+            "spec.tenantRef.name is missing: name the tenant",
+        ));
     }
     let spec = tree(&GitRepoSpec {
         template,
@@ -72,7 +74,10 @@ pub(super) fn keep(
     let mut gone = None;
     if let Some(present) = present {
         let owners = present.owner_references();
-        if owners.iter().any(|owner| owner.controller == Some(true) && owner.uid != uid) {
+        if owners
+            .iter()
+            .any(|owner| owner.controller == Some(true) && owner.uid != uid)
+        {
             return Err(Failure::invalid(format!(
                 "the GitRepo {name} belongs to another object: it is left as it is"
             )));

@@ -21,7 +21,8 @@ pub(super) struct Fill {
 
 /// A specification as a tree.
 pub(super) fn tree<T: Serialize>(spec: &T) -> Result<Value, Failure> {
-    serde_json::to_value(spec).map_err(|error| Failure::bug(format!("a specification cannot be read: {error}")))
+    serde_json::to_value(spec)
+        .map_err(|error| Failure::bug(format!("a specification cannot be read: {error}")))
 }
 
 /// What is to be applied so that the object has these fields and keeps those that we gave it before; none if it has them.
@@ -31,9 +32,12 @@ pub(super) fn patch<K: Managed + Readable>(
     fill: &Fill,
 ) -> Result<Option<Value>, Failure> {
     let shown = tree(object)?;
-    let wanted = json!({
-        "spec": fill.spec, "metadata": { "labels": fill.labels, "annotations": fill.annotations },
-    });
+    let mut wanted = json!({ "spec": fill.spec, "metadata": {} });
+    for (name, map) in [("labels", &fill.labels), ("annotations", &fill.annotations)] {
+        if !map.is_empty() {
+            wanted["metadata"][name] = json!(map);
+        }
+    }
     if covers(&shown, &wanted) {
         return Ok(None);
     }

@@ -16,8 +16,8 @@ use crate::resources::{Cluster, Tenant};
 
 /// Functions that templates may call: Go's own, and none of any library.
 const FUNCTIONS: &[&str] = &[
-    "and", "break", "call", "continue", "eq", "ge", "gt", "html", "index", "js", "le", "len", "lt", "ne", "not", "or",
-    "print", "printf", "println", "slice", "urlquery",
+    "and", "break", "call", "continue", "eq", "ge", "gt", "html", "index", "js", "le", "len", "lt", "ne",
+    "not", "or", "print", "printf", "println", "slice", "urlquery",
 ];
 
 /// Strings that are no templates: enumerations.
@@ -96,7 +96,11 @@ impl Renderer {
             .iter()
             .filter_map(|(name, value)| {
                 let below = format!("{path}.{name}");
-                let value = if PLAIN.contains(&name.as_str()) { Some(value.clone()) } else { self.value(value, &below) };
+                let value = if PLAIN.contains(&name.as_str()) {
+                    Some(value.clone())
+                } else {
+                    self.value(value, &below)
+                };
                 Some((name.clone(), value?))
             })
             .collect()
@@ -108,10 +112,14 @@ impl Renderer {
             Value::Object(fields) => Some(Value::Object(self.object(fields, path))),
             Value::Array(items) => {
                 let items = items.iter().enumerate();
-                let rendered: Vec<Option<Value>> =
-                    items.map(|(number, item)| self.value(item, &format!("{path}[{number}]"))).collect();
+                let rendered: Vec<Option<Value>> = items
+                    .map(|(number, item)| self.value(item, &format!("{path}[{number}]")))
+                    .collect();
                 // A list with a hole would be another list.
-                rendered.into_iter().collect::<Option<Vec<Value>>>().map(Value::Array)
+                rendered
+                    .into_iter()
+                    .collect::<Option<Vec<Value>>>()
+                    .map(Value::Array)
             }
             other => Some(other.clone()),
         }
@@ -147,15 +155,31 @@ fn data(cluster: &Cluster, tenant: &Tenant) -> GoValue {
             ("DisplayName", optional(spec.display_name.as_deref())),
             ("GitRepoURL", optional(spec.git_repo_url.as_deref())),
             ("GitHostKeys", optional(spec.git_host_keys.as_deref())),
-            ("TenantRef", object(vec![("Name", GoValue::str(reference.name.as_str()))])),
-            ("TenantGitRepoRevision", optional(spec.tenant_git_repo_revision.as_deref())),
-            ("GlobalGitRepoRevision", optional(spec.global_git_repo_revision.as_deref())),
+            (
+                "TenantRef",
+                object(vec![("Name", GoValue::str(reference.name.as_str()))]),
+            ),
+            (
+                "TenantGitRepoRevision",
+                optional(spec.tenant_git_repo_revision.as_deref()),
+            ),
+            (
+                "GlobalGitRepoRevision",
+                optional(spec.global_git_repo_revision.as_deref()),
+            ),
             ("TokenLifeTime", optional(spec.token_life_time.as_deref())),
             ("Facts", strings(&spec.facts)),
-            ("EnableCompilePipeline", GoValue::Bool(spec.enable_compile_pipeline.unwrap_or_default())),
+            (
+                "EnableCompilePipeline",
+                GoValue::Bool(spec.enable_compile_pipeline.unwrap_or_default()),
+            ),
         ]),
     ));
-    let facts = cluster.status.as_ref().map(|status| status.facts.clone()).unwrap_or_default();
+    let facts = cluster
+        .status
+        .as_ref()
+        .map(|status| status.facts.clone())
+        .unwrap_or_default();
     fields.push(("Status", object(vec![("Facts", strings(&facts))])));
     let mut of_tenant = metadata(&tenant.metadata);
     let spec = &tenant.spec;
@@ -166,7 +190,10 @@ fn data(cluster: &Cluster, tenant: &Tenant) -> GoValue {
             ("GitRepoURL", optional(spec.git_repo_url.as_deref())),
             ("GitRepoRevision", optional(spec.git_repo_revision.as_deref())),
             ("GlobalGitRepoURL", optional(spec.global_git_repo_url.as_deref())),
-            ("GlobalGitRepoRevision", optional(spec.global_git_repo_revision.as_deref())),
+            (
+                "GlobalGitRepoRevision",
+                optional(spec.global_git_repo_revision.as_deref()),
+            ),
         ]),
     ));
     fields.push(("Tenant", object(of_tenant)));
@@ -182,7 +209,10 @@ fn metadata(metadata: &ObjectMeta) -> Vec<(&'static str, GoValue)> {
     vec![
         ("Name", optional(metadata.name.as_deref())),
         ("Namespace", optional(metadata.namespace.as_deref())),
-        ("Annotations", strings(&metadata.annotations.clone().unwrap_or_default())),
+        (
+            "Annotations",
+            strings(&metadata.annotations.clone().unwrap_or_default()),
+        ),
         ("Labels", strings(&metadata.labels.clone().unwrap_or_default())),
         ("CreationTimestamp", optional(created.as_deref())),
     ]

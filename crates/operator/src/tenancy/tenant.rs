@@ -122,7 +122,8 @@ impl Tenants {
             .owns(scope.api::<RoleBinding>(client()), every())
             .watches(scope.api::<Cluster>(client()), every(), |cluster| {
                 let name = tenant_of(&cluster).to_owned();
-                let reference = ObjectRef::<Tenant>::new(&name).within(&cluster.namespace().unwrap_or_default());
+                let reference =
+                    ObjectRef::<Tenant>::new(&name).within(&cluster.namespace().unwrap_or_default());
                 (!name.is_empty()).then_some(reference)
             })
             .watches(scope.api::<TenantTemplate>(client()), every(), move |template| {

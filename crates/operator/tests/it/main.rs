@@ -5,4 +5,5 @@ mod admission;
 mod definitions;
 mod git;
 mod gitrepo;
+mod tenancy;
 mod vault;

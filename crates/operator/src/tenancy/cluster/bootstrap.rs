@@ -78,7 +78,9 @@ fn token(until: Timestamp) -> Result<Value, Failure> {
 fn until(now: Timestamp, life: Option<&str>) -> Result<Timestamp, Failure> {
     let life = match life.filter(|life| !life.is_empty()) {
         Some(text) => go_duration(text).ok_or_else(|| {
-            Failure::invalid(format!("spec.tokenLifeTime {text:?} is no duration: write it like 1h30m"))
+            Failure::invalid(format!(
+                "spec.tokenLifeTime {text:?} is no duration: write it like 1h30m"
+            ))
         })?,
         None => DEFAULT_LIFE,
     };
@@ -100,7 +102,9 @@ fn go_duration(text: &str) -> Option<Duration> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, after) = rest.split_at(end);
         let number: f64 = number.parse().ok()?;
-        let unit = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let unit = after
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(after.len());
         let (unit, after) = after.split_at(unit);
         seconds += number
             * match unit {
@@ -123,7 +127,13 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_go_reads_them() {
-        for (text, seconds) in [("4h", 14_400), ("1h30m", 5_400), ("1.5h", 5_400), ("0", 0), ("90s", 90)] {
+        for (text, seconds) in [
+            ("4h", 14_400),
+            ("1h30m", 5_400),
+            ("1.5h", 5_400),
+            ("0", 0),
+            ("90s", 90),
+        ] {
             assert_eq!(go_duration(text), Some(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "4", "4 h", "h", "-4h", "1d", "1h-1m", "..s"] {

@@ -90,9 +90,13 @@ fn resolve_tenant() -> impl Step<ClusterState> {
             }
             let name = tenant_of(&state.object);
             if name.is_empty() {
-                return Err(Failure::invalid("spec.tenantRef.name is missing: name the tenant"));
+                return Err(Failure::invalid(
+                    "spec.tenantRef.name is missing: name the tenant",
+                ));
             }
-            Err(Failure::invalid(format!("there is no Tenant {name}, which spec.tenantRef names")))
+            Err(Failure::invalid(format!(
+                "there is no Tenant {name}, which spec.tenantRef names"
+            )))
         })
 }
 
@@ -116,7 +120,8 @@ fn fields() -> impl Step<ClusterState> {
             let mut spec = read(&whole)?;
             if !repository::is_silent(spec.git_repo_template.as_ref()) {
                 let given = spec.git_repo_template.clone().unwrap_or_default();
-                let effective = repository::effective(given.clone(), &parent(&state, &spec)?, &state.shared.settings);
+                let effective =
+                    repository::effective(given.clone(), &parent(&state, &spec)?, &state.shared.settings);
                 let more = missing(&tree(&given)?, &tree(&effective)?);
                 if !more.is_empty() {
                     let more = Map::from_iter([("gitRepoTemplate".to_owned(), json!(more))]);
@@ -188,7 +193,9 @@ fn service_account() -> impl Step<ClusterState> {
 }
 
 fn token_secret() -> impl Step<ClusterState> {
-    let wanted = Predicate::new("token secrets", |state: &ClusterState| state.shared.settings.token_secrets);
+    let wanted = Predicate::new("token secrets", |state: &ClusterState| {
+        state.shared.settings.token_secrets
+    });
     step::<ClusterState>("token-secret")
         .condition(RBAC_READY)
         .after("service-account")
@@ -203,9 +210,13 @@ fn role() -> impl Step<ClusterState> {
         .decide(|cx, ()| async move {
             let state = cx.state();
             let names = [state.identity.name.clone()];
-            let rules: Vec<_> = rule(&["clusters", "clusters/status"], &names, &["get", "update", "patch"])
-                .into_iter()
-                .collect();
+            let rules: Vec<_> = rule(
+                &["clusters", "clusters/status"],
+                &names,
+                &["get", "update", "patch"],
+            )
+            .into_iter()
+            .collect();
             state.rights.keep_role(&state.shared.access, &rules)
         })
 }
@@ -216,7 +227,9 @@ fn role_binding() -> impl Step<ClusterState> {
         .after("role")
         .after("service-account")
         .decide(|cx, ()| async move {
-            cx.state().rights.keep_binding(&cx.state().shared.access, Upkeep::Kept)
+            cx.state()
+                .rights
+                .keep_binding(&cx.state().shared.access, Upkeep::Kept)
         })
 }
 
@@ -296,13 +309,20 @@ fn repository_ready() -> impl Step<ClusterState> {
 
 /// Takes away all that is kept in Vault, as the policy of this cluster says (B8, B9, B10).
 fn vault_removal() -> impl Step<ClusterState> {
-    let has_tenant = Predicate::new("tenant named", |state: &ClusterState| !tenant_of(&state.object).is_empty());
+    let has_tenant = Predicate::new("tenant named", |state: &ClusterState| {
+        !tenant_of(&state.object).is_empty()
+    });
     step::<ClusterState>("vault-removal")
         .when(with_vault() & has_tenant)
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let policy = state.deletion_policy();
-            let Some(store) = state.shared.vault.clone().filter(|_| policy != DeletionPolicy::Retain) else {
+            let Some(store) = state
+                .shared
+                .vault
+                .clone()
+                .filter(|_| policy != DeletionPolicy::Retain)
+            else {
                 return Ok(Decision::End(Outcome::done()));
             };
             let path = path(&state, None)?;
@@ -310,7 +330,10 @@ fn vault_removal() -> impl Step<ClusterState> {
             if present.is_empty() {
                 return Ok(Decision::End(Outcome::done()));
             }
-            let plan = present.iter().map(|path| Change::new("delete", format!("secret {path}"))).collect();
+            let plan = present
+                .iter()
+                .map(|path| Change::new("delete", format!("secret {path}")))
+                .collect();
             Ok(Decision::act(plan, async move {
                 let removal = store.remove(&path, policy).await?;
                 Ok(Outcome::changed(format!("{} secrets removed", removal.removed)))
@@ -319,20 +342,30 @@ fn vault_removal() -> impl Step<ClusterState> {
 }
 
 fn release() -> impl Step<ClusterState> {
-    step::<ClusterState>(RELEASE).after("vault-removal").decide(|cx, ()| async move {
-        let state = cx.shared_state();
-        let has = |name: &&&str| state.object.metadata.finalizers.iter().flatten().any(|has| has == **name);
-        let plan: Vec<Change> = FINALIZERS
-            .iter()
-            .filter(has)
-            .map(|name| Change::new("remove", format!("the finalizer {name}")))
-            .collect();
-        if plan.is_empty() {
-            return Ok(Decision::End(Outcome::done()));
-        }
-        Ok(Decision::act(plan, async move {
-            let_go(&state.shared.access, &state.object, FINALIZERS).await?;
-            Ok(Outcome::changed("released"))
-        }))
-    })
+    step::<ClusterState>(RELEASE)
+        .after("vault-removal")
+        .decide(|cx, ()| async move {
+            let state = cx.shared_state();
+            let has = |name: &&&str| {
+                state
+                    .object
+                    .metadata
+                    .finalizers
+                    .iter()
+                    .flatten()
+                    .any(|has| has == **name)
+            };
+            let plan: Vec<Change> = FINALIZERS
+                .iter()
+                .filter(has)
+                .map(|name| Change::new("remove", format!("the finalizer {name}")))
+                .collect();
+            if plan.is_empty() {
+                return Ok(Decision::End(Outcome::done()));
+            }
+            Ok(Decision::act(plan, async move {
+                let_go(&state.shared.access, &state.object, FINALIZERS).await?;
+                Ok(Outcome::changed("released"))
+            }))
+        })
 }

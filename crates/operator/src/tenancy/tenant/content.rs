@@ -7,8 +7,8 @@ use kube::ResourceExt as _;
 
 use super::TenantState;
 use crate::resources::{
-    Cluster, ConditionStatus, EnvVar, EnvVarSource, GitLabOptions, GitRepo, RepoType, SecretKeyRef, TOMBSTONE,
-    TenantSpec,
+    Cluster, ConditionStatus, EnvVar, EnvVarSource, GitLabOptions, GitRepo, RepoType, SecretKeyRef,
+    TOMBSTONE, TenantSpec,
 };
 
 /// The class file that all clusters of a tenant include.
@@ -44,7 +44,11 @@ pub(super) fn files(state: &TenantState, spec: &TenantSpec) -> Content {
         .map(|cluster| (format!("{}.yml", cluster.name_any()), class.clone()))
         .collect();
     let pipelines = spec.compile_pipeline.clone().unwrap_or_default();
-    let synced = if pipelines.enabled == Some(true) { pipelines.pipeline_files } else { BTreeMap::new() };
+    let synced = if pipelines.enabled == Some(true) {
+        pipelines.pipeline_files
+    } else {
+        BTreeMap::new()
+    };
 
     let template = spec.git_repo_template.clone().unwrap_or_default();
     let mut files = BTreeMap::from([(COMMON.to_owned(), String::new())]);
@@ -58,7 +62,10 @@ pub(super) fn files(state: &TenantState, spec: &TenantSpec) -> Content {
     let names: BTreeSet<&String> = generated.keys().chain(synced.keys()).collect();
     let annotations = BTreeMap::from([
         (GENERATED.to_owned(), serde_json::json!(names).to_string()),
-        (SYNCED.to_owned(), serde_json::json!(synced.keys().collect::<Vec<_>>()).to_string()),
+        (
+            SYNCED.to_owned(),
+            serde_json::json!(synced.keys().collect::<Vec<_>>()).to_string(),
+        ),
     ]);
     // Before ours are put in: what the repository has and nobody asks for.
     let earlier = earlier(state.repository.as_ref(), &class);
@@ -77,14 +84,16 @@ fn earlier(repository: Option<&GitRepo>, class: &str) -> BTreeSet<String> {
         return BTreeSet::new();
     };
     let noted = repository.annotations().get(GENERATED);
-    let mut earlier: BTreeSet<String> =
-        noted.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut earlier: BTreeSet<String> = noted
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
     let status = repository.status.as_ref();
     let are_synced = status.is_some_and(|status| {
         status.observed_generation == repository.metadata.generation
-            && status.conditions.iter().any(|condition| {
-                condition.kind == "FilesSynced" && condition.status == ConditionStatus::True
-            })
+            && status
+                .conditions
+                .iter()
+                .any(|condition| condition.kind == "FilesSynced" && condition.status == ConditionStatus::True)
     });
     for (path, content) in &repository.spec.template.template_files {
         if content == class || content == TOMBSTONE && !are_synced {
@@ -97,7 +106,9 @@ fn earlier(repository: Option<&GitRepo>, class: &str) -> BTreeSet<String> {
 /// The variables that the specification has, and those of the pipelines.
 pub(super) fn variables(state: &TenantState, spec: &TenantSpec) -> Vec<EnvVar> {
     let template = spec.git_repo_template.as_ref();
-    let given = template.map(|template| template.ci_variables.clone()).unwrap_or_default();
+    let given = template
+        .map(|template| template.ci_variables.clone())
+        .unwrap_or_default();
     let pipelines = spec.compile_pipeline.as_ref();
     let mut variables: Vec<EnvVar> = given.into_iter().filter(|variable| !is_ours(variable)).collect();
     if pipelines.and_then(|pipelines| pipelines.enabled) != Some(true) {
@@ -107,7 +118,10 @@ pub(super) fn variables(state: &TenantState, spec: &TenantSpec) -> Vec<EnvVar> {
     variables.push(plain(CLUSTERS, state.compiled().join(" ")));
     variables.push(from_secret(API_TOKEN, &state.identity.name));
     let compiled = state.compiled();
-    let tokens = state.clusters.iter().filter(|cluster| compiled.contains(&cluster.name_any()));
+    let tokens = state
+        .clusters
+        .iter()
+        .filter(|cluster| compiled.contains(&cluster.name_any()));
     variables.extend(tokens.filter_map(|cluster| {
         let name = format!("{ACCESS_TOKEN}{}", cluster.name_any().replace('-', "_"));
         Some(from_secret(&name, token_secret(cluster)?))

@@ -50,7 +50,8 @@ pub(super) fn teardown() -> Result<Pipeline<TenantState>, Error> {
 fn claiming() -> impl Step<TenantState> {
     step::<TenantState>(CLAIM).decide(|cx, ()| async move {
         let state = cx.shared_state();
-        let Some(missing) = Claim::of(&state.object, &[FINALIZER], state.shared.settings.protect, None) else {
+        let Some(missing) = Claim::of(&state.object, &[FINALIZER], state.shared.settings.protect, None)
+        else {
             return Ok(Decision::End(Outcome::done()));
         };
         Ok(Decision::act(missing.changes(), async move {
@@ -138,7 +139,9 @@ fn service_account() -> impl Step<TenantState> {
 }
 
 fn token_secret() -> impl Step<TenantState> {
-    let wanted = Predicate::new("token secrets", |state: &TenantState| state.shared.settings.token_secrets);
+    let wanted = Predicate::new("token secrets", |state: &TenantState| {
+        state.shared.settings.token_secrets
+    });
     step::<TenantState>("token-secret")
         .condition(RBAC_READY)
         .after("service-account")
@@ -173,7 +176,9 @@ fn role_binding() -> impl Step<TenantState> {
         .after("role")
         .after("service-account")
         .decide(|cx, ()| async move {
-            cx.state().rights.keep_binding(&cx.state().shared.access, Upkeep::Once)
+            cx.state()
+                .rights
+                .keep_binding(&cx.state().shared.access, Upkeep::Once)
         })
 }
 
@@ -195,7 +200,13 @@ fn git_repo() -> impl Step<TenantState> {
             template.ci_variables = variables(state, &spec);
             let parent = parent(state, &spec)?;
             let present = state.repository.as_ref();
-            repository::keep(&state.shared.access, present, &parent, template, &content.annotations)
+            repository::keep(
+                &state.shared.access,
+                present,
+                &parent,
+                template,
+                &content.annotations,
+            )
         })
 }
 
@@ -215,7 +226,12 @@ fn repository_ready() -> impl Step<TenantState> {
 /// A tenant does not go before its clusters (B2, B3): they would be stranded.
 fn clusters() -> impl Step<TenantState> {
     step::<TenantState>("clusters").run(|cx, ()| async move {
-        let names: Vec<String> = cx.state().clusters.iter().map(|cluster| cluster.name_any()).collect();
+        let names: Vec<String> = cx
+            .state()
+            .clusters
+            .iter()
+            .map(|cluster| cluster.name_any())
+            .collect();
         if names.is_empty() {
             return Ok(Outcome::done());
         }
@@ -225,15 +241,24 @@ fn clusters() -> impl Step<TenantState> {
 }
 
 fn release() -> impl Step<TenantState> {
-    step::<TenantState>(RELEASE).after("clusters").decide(|cx, ()| async move {
-        let state = cx.shared_state();
-        if !state.object.metadata.finalizers.iter().flatten().any(|name| name == FINALIZER) {
-            return Ok(Decision::End(Outcome::done()));
-        }
-        let plan = vec![Change::new("remove", format!("the finalizer {FINALIZER}"))];
-        Ok(Decision::act(plan, async move {
-            let_go(&state.shared.access, &state.object, &[FINALIZER]).await?;
-            Ok(Outcome::changed("released"))
-        }))
-    })
+    step::<TenantState>(RELEASE)
+        .after("clusters")
+        .decide(|cx, ()| async move {
+            let state = cx.shared_state();
+            if !state
+                .object
+                .metadata
+                .finalizers
+                .iter()
+                .flatten()
+                .any(|name| name == FINALIZER)
+            {
+                return Ok(Decision::End(Outcome::done()));
+            }
+            let plan = vec![Change::new("remove", format!("the finalizer {FINALIZER}"))];
+            Ok(Decision::act(plan, async move {
+                let_go(&state.shared.access, &state.object, &[FINALIZER]).await?;
+                Ok(Outcome::changed("released"))
+            }))
+        })
 }
