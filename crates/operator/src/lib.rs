@@ -7,11 +7,15 @@
 //! * [`vault`]: where secrets are kept.
 //! * [`Tenants`], [`Clusters`], [`GitRepos`]: the controllers. All run their passes on the step engine, in one frame:
 //!   docs/operator.md.
+//! * [`Operator`]: the process of all three.
 
 mod error;
 mod frame;
 pub mod git;
 mod gitrepo;
+mod leader;
+mod probes;
+mod process;
 mod remote;
 pub mod resources;
 mod tenancy;
@@ -20,4 +24,5 @@ pub mod vault;
 pub use error::Error;
 pub use frame::{Due, Passed, Scope};
 pub use gitrepo::{GitRepoSettings, GitRepos};
+pub use process::{Addresses, LeaderSettings, Operator, OperatorSettings};
 pub use tenancy::{Clusters, TenancySettings, Tenants};

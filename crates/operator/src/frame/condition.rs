@@ -36,11 +36,13 @@ pub(crate) fn conditions<S>(report: &Report<S>, setting: &Setting<'_>) -> Vec<Co
         let finding = match condition.verdict {
             // Nothing asks for it any more: it says nothing.
             Verdict::Met if condition.reason == ConditionReason::NotApplicable => None,
-            Verdict::Undecided => setting.stays(condition.name).or(Some(Finding {
-                status: ConditionStatus::Unknown,
-                reason: condition.reason.to_string(),
-                message: condition.message,
-            })),
+            Verdict::Undecided => setting.stays(condition.name).or_else(|| {
+                Some(Finding {
+                    status: ConditionStatus::Unknown,
+                    reason: condition.reason.to_string(),
+                    message: condition.message.clone(),
+                })
+            }),
             verdict => Some(Finding {
                 status: status_of(verdict),
                 reason: condition.reason.to_string(),

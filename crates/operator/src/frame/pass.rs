@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use evenkeel_core::Clock;
 use evenkeel_steps::{
-    Budget, Cancel, Conclusion, Failure, Guard, Never, Observer, Pass, PassOptions, Report, RetryPolicy,
-    RuntimeFns, Spans,
+    Budget, Cancel, Conclusion, Ending, Failure, Guard, Name, Never, Observer, Pass, PassOptions, Report,
+    RetryPolicy, RuntimeFns, Skip, Spans,
 };
+use evenkeel_telemetry::metrics::StepMetrics;
 use evenkeel_telemetry::time;
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
@@ -33,6 +34,7 @@ pub(crate) struct Passes<K> {
     access: Access,
     clock: Arc<dyn Clock>,
     events: Events,
+    metrics: Option<StepMetrics>,
     retry: RetryPolicy,
     /// How many passes in a row failed, by uid. One entry for each object that fails now.
     attempts: Mutex<HashMap<String, u32>>,
@@ -68,6 +70,7 @@ impl<K: Kind> Passes<K> {
     pub(crate) fn new(kind: K, access: Access, clock: Arc<dyn Clock>, controller: &str) -> Self {
         Self {
             events: Events::new(access.client(), controller),
+            metrics: None,
             kind,
             access,
             clock,
@@ -140,8 +143,16 @@ impl<K: Kind> Passes<K> {
         })
     }
 
+    /// Counts steps and passes from now on.
+    pub(crate) fn measure(&mut self, metrics: StepMetrics) {
+        self.metrics = Some(metrics);
+    }
+
     fn observer(&self) -> Arc<dyn Observer> {
-        Arc::new(Spans)
+        match &self.metrics {
+            Some(metrics) => Arc::new((Spans, Counted(metrics.clone()))),
+            None => Arc::new(Spans),
+        }
     }
 
     fn periodic(&self) -> Option<Due> {
@@ -236,6 +247,26 @@ impl<K: Kind> Pass for Frame<'_, K> {
             passes.events.transitions(object, before, &after).await;
         }
         Ok(())
+    }
+}
+
+/// Counts what it hears.
+struct Counted(StepMetrics);
+
+impl Observer for Counted {
+    fn step_finished(&self, pipeline: &Name, step: &Name, ending: &Ending, duration: Duration) {
+        self.0
+            .step_finished(pipeline.as_str(), step.as_str(), ending.label(), duration);
+    }
+
+    fn step_skipped(&self, pipeline: &Name, step: &Name, skip: &Skip) {
+        self.0
+            .step_skipped(pipeline.as_str(), step.as_str(), skip.label());
+    }
+
+    fn pass_finished(&self, pipeline: &Name, conclusion: Conclusion, duration: Duration) {
+        self.0
+            .pass_finished(pipeline.as_str(), conclusion.label(), duration);
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evenkeel_core::Clock;
 use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_telemetry::metrics::StepMetrics;
 use evenkeel_telemetry::{CancellationToken, Tasks};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::Controller;
@@ -109,6 +110,14 @@ impl GitRepos {
             client: ClientOf(client),
             concurrency,
         })
+    }
+
+    /// Counts steps and passes from now on; to be said before it runs.
+    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
+        if let Some(passes) = Arc::get_mut(&mut self.passes) {
+            passes.measure(metrics);
+        }
+        self
     }
 
     /// Brings one repository a pass further.

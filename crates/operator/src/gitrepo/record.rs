@@ -122,7 +122,7 @@ impl Notes {
         let mut record = present.record.clone();
         change(&mut record);
         let wanted = Stored {
-            label: self.label.clone().or(present.label.clone()),
+            label: self.label.clone().or_else(|| present.label.clone()),
             record,
         };
         if wanted == present {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use evenkeel_core::Clock;
 use evenkeel_steps::{Failure, Pipeline, Report};
 use evenkeel_telemetry::CancellationToken;
+use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::runtime::Controller;
@@ -96,6 +97,14 @@ impl Clusters {
             client,
             concurrency,
         })
+    }
+
+    /// Counts steps and passes from now on; to be said before it runs.
+    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
+        if let Some(passes) = Arc::get_mut(&mut self.passes) {
+            passes.measure(metrics);
+        }
+        self
     }
 
     /// Brings one cluster a pass further.

@@ -5,5 +5,6 @@ mod admission;
 mod definitions;
 mod git;
 mod gitrepo;
+mod process;
 mod tenancy;
 mod vault;

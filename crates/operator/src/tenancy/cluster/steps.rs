@@ -115,7 +115,7 @@ fn fields() -> impl Step<ClusterState> {
             }
             // What the cluster says itself is not even rendered (B21).
             let (mut fill, problems) = render(&missing(&own, &template), &state.object, &tenant);
-            let mut whole = own.clone();
+            let mut whole = own;
             lay(&mut whole, &fill);
             let mut spec = read(&whole)?;
             if !repository::is_silent(spec.git_repo_template.as_ref()) {

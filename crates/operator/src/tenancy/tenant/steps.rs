@@ -77,7 +77,7 @@ fn fields() -> impl Step<TenantState> {
                 fill = missing(&own, &tree(&template.spec.tenant)?);
                 annotations.insert(TEMPLATE_ANNOTATION.to_owned(), json!(TEMPLATE));
             }
-            let mut whole = own.clone();
+            let mut whole = own;
             lay(&mut whole, &fill);
             if let Some(url) = &settings.global_git_repo_url {
                 let url = missing(&whole, &json!({ "globalGitRepoURL": url }));
