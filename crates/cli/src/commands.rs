@@ -9,6 +9,7 @@ pub(crate) mod instances;
 pub(crate) mod keys;
 pub(crate) mod local;
 pub(crate) mod mothership;
+pub(crate) mod operator;
 pub(crate) mod reconciliation;
 pub(crate) mod settings;
 

@@ -52,6 +52,8 @@ enum Command {
     Local(Box<commands::local::Arguments>),
     /// Run the control plane
     Mothership(Box<commands::mothership::Arguments>),
+    /// Look after tenants, clusters and Git repositories that are custom resources
+    Operator(Box<commands::operator::Arguments>),
     /// Show what components would change on one cluster, field by field, and change nothing
     Plan(Box<commands::local::Arguments>),
     /// Look at runs over a cluster
@@ -102,6 +104,9 @@ fn main() -> ExitCode {
         }
         Command::Mothership(arguments) => {
             process::run(logs, |tasks| commands::mothership::run(*arguments, tasks))
+        }
+        Command::Operator(arguments) => {
+            process::run(logs, |tasks| commands::operator::run(*arguments, tasks))
         }
         Command::Local(arguments) => {
             process::run(logs.or_quiet(), |tasks| commands::local::run(*arguments, tasks))

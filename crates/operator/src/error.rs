@@ -104,6 +104,22 @@ pub enum Error {
         problem: String,
     },
 
+    /// The process cannot begin.
+    #[error("cannot {what}: {problem}")]
+    Start {
+        /// What was tried.
+        what: String,
+        /// What is in the way.
+        problem: String,
+    },
+
+    /// Another process may work now.
+    #[error("the lease {lease} could not be renewed in time: another operator may hold it")]
+    LeaseLost {
+        /// Which one.
+        lease: &'static str,
+    },
+
     /// A file of our own machine.
     #[error("cannot read {path}: {problem}")]
     File {
@@ -121,6 +137,8 @@ impl Error {
             Self::Unreachable { .. }
             | Self::Unavailable { .. }
             | Self::NotUnderstood { .. }
+            | Self::Start { .. }
+            | Self::LeaseLost { .. }
             | Self::File { .. } => FailureClass::Transient,
             Self::RateLimited { after, .. } => FailureClass::RateLimited {
                 until: (*after).into(),

@@ -5,11 +5,24 @@
 //! * [`resources`]: the custom resources and their definitions, as `deploy/crds` holds them.
 //! * [`git`]: where repositories live.
 //! * [`vault`]: where secrets are kept.
+//! * [`Tenants`], [`Clusters`], [`GitRepos`]: the controllers. All run their passes on the step engine, in one frame:
+//!   docs/operator.md.
+//! * [`Operator`]: the process of all three.
 
 mod error;
+mod frame;
 pub mod git;
+mod gitrepo;
+mod leader;
+mod probes;
+mod process;
 mod remote;
 pub mod resources;
+mod tenancy;
 pub mod vault;
 
 pub use error::Error;
+pub use frame::{Due, Passed, Scope};
+pub use gitrepo::{GitRepoSettings, GitRepos};
+pub use process::{Addresses, LeaderSettings, Operator, OperatorSettings};
+pub use tenancy::{Clusters, TenancySettings, Tenants};

@@ -24,6 +24,7 @@ use super::token::TokenText;
     status = "ClusterStatus",
     derive = "PartialEq",
     doc = "A managed Kubernetes cluster.",
+    selectable = ".spec.tenantRef.name",
     printcolumn(name = "Display Name", type_ = "string", json_path = ".spec.displayName"),
     printcolumn(name = "Tenant", type_ = "string", json_path = ".spec.tenantRef.name"),
     printcolumn(

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The cluster, with the definitions as they are shipped.
-fn server() -> &'static TestCluster {
+pub(crate) fn server() -> &'static TestCluster {
     static READY: OnceLock<()> = OnceLock::new();
     let cluster = cluster("main");
     READY.get_or_init(|| {
@@ -36,7 +36,7 @@ fn server() -> &'static TestCluster {
     cluster
 }
 
-fn succeed(output: &Output) -> String {
+pub(crate) fn succeed(output: &Output) -> String {
     assert!(
         output.status.success(),
         "{}",
@@ -55,7 +55,7 @@ fn with_input(mut command: Command, input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn apply(namespace: &str, manifest: &str) -> Output {
+pub(crate) fn apply(namespace: &str, manifest: &str) -> Output {
     let mut command = server().kubectl();
     command.args([
         "-n",

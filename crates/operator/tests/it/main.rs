@@ -4,4 +4,7 @@
 mod admission;
 mod definitions;
 mod git;
+mod gitrepo;
+mod process;
+mod tenancy;
 mod vault;

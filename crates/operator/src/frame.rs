@@ -1,0 +1,45 @@
+//! The frame: how a pass over one object runs on the step engine against the Kubernetes API.
+//!
+//! ```text
+//! read the object → (pipeline, or its teardown) gather → guard → run → publish
+//!                                                        │                └ status by server-side apply, own fields,
+//!                                                        │                  only when they differ; events on transitions
+//!                                                        └ a protected object is not torn down
+//! ```
+//!
+//! A kind says what it gathers, which steps it has and what its status is: [`Kind`]. All else is here, once for all kinds.
+
+mod access;
+mod child;
+mod condition;
+mod event;
+pub(crate) mod fields;
+mod finalizer;
+mod kind;
+mod pass;
+mod status;
+mod watch;
+
+pub(crate) use access::{Access, Readable, owned_by, owner_of};
+pub(crate) use child::{Upkeep, child};
+pub(crate) use finalizer::{Claim, claim, release};
+pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
+pub use pass::{Due, Passed};
+pub(crate) use pass::{Passes, RELEASE};
+pub use watch::Scope;
+pub(crate) use watch::run;
+
+/// Label of all objects that belong to a tenant.
+pub(crate) const TENANT_LABEL: &str = "syn.tools/tenant";
+
+/// Annotation that keeps an object from being deleted, unless it says `false`.
+pub(crate) const PROTECTION: &str = "syn.tools/protected-delete";
+
+/// Annotation that lets passes plan and not act.
+pub(crate) const OBSERVE_ONLY: &str = "evenkeel.dev/observe-only";
+
+/// The second finalizer of clusters, as the predecessor has it.
+pub(crate) const PIPELINES_FINALIZER: &str = "cluster.lieutenant.syn.tools/pipelines";
+
+/// Finalizer of clusters and repositories, as the predecessor calls it.
+pub(crate) const FINALIZER: &str = "cluster.lieutenant.syn.tools";

@@ -1,0 +1,244 @@
+//! Calls of the Kubernetes API, and what their errors mean to a step.
+
+use std::time::Duration;
+
+use evenkeel_steps::{Failure, FailureClass};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::NamespaceResourceScope;
+use kube::{Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// How long to wait after a refusal for too many requests that names no time.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
+
+/// What can be read and written in a namespace.
+pub(crate) trait Readable:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + Serialize
+    + std::fmt::Debug
+{
+}
+
+impl<K> Readable for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Serialize
+        + std::fmt::Debug
+{
+}
+
+/// The Kubernetes API as one controller uses it: every write names its field manager.
+#[derive(Clone)]
+pub(crate) struct Access {
+    client: Client,
+    manager: &'static str,
+}
+
+impl Access {
+    pub(crate) fn new(client: Client, manager: &'static str) -> Self {
+        Self { client, manager }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    fn api<K: Readable>(&self, namespace: &str) -> Api<K> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// An object as it is now, or that there is none.
+    pub(crate) async fn find<K: Readable>(&self, namespace: &str, name: &str) -> Result<Option<K>, Failure> {
+        let found = self.api::<K>(namespace).get_opt(name).await;
+        found.map_err(|error| failure(&error, &format!("read {} {namespace}/{name}", kind::<K>())))
+    }
+
+    /// Creates an object. One that is there already is a conflict.
+    pub(crate) async fn create<K: Readable>(&self, namespace: &str, object: &K) -> Result<K, Failure> {
+        let params = PostParams {
+            field_manager: Some(self.manager.to_owned()),
+            ..PostParams::default()
+        };
+        let created = self.api::<K>(namespace).create(&params, object).await;
+        created.map_err(|error| {
+            failure(
+                &error,
+                &format!("create {} {namespace}/{}", kind::<K>(), object.name_any()),
+            )
+        })
+    }
+
+    /// Applies our fields of an object: those that we had and leave out now are removed.
+    pub(crate) async fn apply<K: Readable>(
+        &self,
+        namespace: &str,
+        name: &str,
+        fields: &Value,
+    ) -> Result<K, Failure> {
+        let params = PatchParams::apply(self.manager).force();
+        let applied = self
+            .api::<K>(namespace)
+            .patch(name, &params, &Patch::Apply(fields))
+            .await;
+        applied.map_err(|error| failure(&error, &format!("apply {} {namespace}/{name}", kind::<K>())))
+    }
+
+    /// Applies our fields of a status.
+    pub(crate) async fn apply_status<K: Readable>(
+        &self,
+        namespace: &str,
+        name: &str,
+        fields: &Value,
+    ) -> Result<K, Failure> {
+        let params = PatchParams::apply(self.manager).force();
+        let applied = self
+            .api::<K>(namespace)
+            .patch_status(name, &params, &Patch::Apply(fields))
+            .await;
+        applied.map_err(|error| {
+            failure(
+                &error,
+                &format!("write the status of {} {namespace}/{name}", kind::<K>()),
+            )
+        })
+    }
+
+    /// Merges fields into a status: what is null goes, whoever wrote it.
+    pub(crate) async fn merge_status<K: Readable>(
+        &self,
+        namespace: &str,
+        name: &str,
+        fields: &Value,
+    ) -> Result<(), Failure> {
+        let params = PatchParams {
+            field_manager: Some(self.manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let merged = self
+            .api::<K>(namespace)
+            .patch_status(name, &params, &Patch::Merge(fields))
+            .await;
+        merged.map(drop).map_err(|error| {
+            failure(
+                &error,
+                &format!("write the status of {} {namespace}/{name}", kind::<K>()),
+            )
+        })
+    }
+
+    /// Merges fields into an object. With a `resourceVersion` among them it is refused when somebody else wrote since.
+    pub(crate) async fn merge<K: Readable>(
+        &self,
+        namespace: &str,
+        name: &str,
+        fields: &Value,
+    ) -> Result<K, Failure> {
+        let params = PatchParams {
+            field_manager: Some(self.manager.to_owned()),
+            ..PatchParams::default()
+        };
+        let merged = self
+            .api::<K>(namespace)
+            .patch(name, &params, &Patch::Merge(fields))
+            .await;
+        merged.map_err(|error| failure(&error, &format!("change {} {namespace}/{name}", kind::<K>())))
+    }
+
+    /// Deletes the object that was read, and no other of its name. What is gone is as good.
+    pub(crate) async fn delete<K: Readable>(&self, object: &K) -> Result<(), Failure> {
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: object.uid(),
+                resource_version: object.resource_version(),
+            }),
+            ..DeleteParams::default()
+        };
+        match self.api::<K>(&namespace).delete(&name, &params).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_missing(&error) => Ok(()),
+            Err(error) => Err(failure(
+                &error,
+                &format!("delete {} {namespace}/{name}", kind::<K>()),
+            )),
+        }
+    }
+
+    /// The objects of a kind in a namespace whose field has that value.
+    pub(crate) async fn list_by<K: Readable>(
+        &self,
+        namespace: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Vec<K>, Failure> {
+        let params = ListParams::default().fields(&format!("{field}={value}"));
+        let list = self.api::<K>(namespace).list(&params).await;
+        list.map(|list| list.items)
+            .map_err(|error| failure(&error, &format!("list {}s of {namespace}", kind::<K>())))
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access")
+            .field("manager", &self.manager)
+            .finish_non_exhaustive()
+    }
+}
+
+fn kind<K: Readable>() -> String {
+    K::kind(&()).into_owned()
+}
+
+fn is_missing(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// What a failed call means to a step.
+fn failure(error: &kube::Error, doing: &str) -> Failure {
+    let kube::Error::Api(status) = error else {
+        // Without the error's own text, which may quote what was sent.
+        let problem = match error {
+            kube::Error::Service(_) | kube::Error::HyperError(_) => "no answer, or half of one",
+            kube::Error::SerdeError(_) => "the answer is not understood",
+            _ => "the call cannot be made",
+        };
+        return Failure::transient(format!("cannot {doing}: the Kubernetes API: {problem}"));
+    };
+    let message = format!("cannot {doing}: {}", status.message);
+    let class = match status.code {
+        409 => FailureClass::Conflict,
+        401 | 403 => FailureClass::Forbidden,
+        429 => {
+            let seconds = status
+                .details
+                .as_ref()
+                .map_or(0, |details| details.retry_after_seconds);
+            let pause = Duration::from_secs(u64::from(seconds)).max(DEFAULT_PAUSE);
+            FailureClass::RateLimited { until: pause.into() }
+        }
+        400 | 404 | 405 | 413 | 415 | 422 => FailureClass::Invalid,
+        _ => FailureClass::Transient,
+    };
+    Failure::new(class, message)
+}
+
+/// A reference that makes `owner` the one controller of what carries it.
+pub(crate) fn owner_of<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
+    owner.controller_owner_ref(&())
+}
+
+/// Whether the controller of a Secret is the object of that uid.
+pub(crate) fn owned_by(secret: &Secret, uid: &str) -> bool {
+    secret
+        .owner_references()
+        .iter()
+        .any(|owner| owner.controller == Some(true) && owner.uid == uid)
+}

@@ -1,0 +1,88 @@
+//! Which passes run when: a watch of the objects and of what belongs to them, and the moments that passes asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_steps::{CancelFns, Failure};
+use evenkeel_telemetry::CancellationToken;
+use futures::StreamExt as _;
+use kube::runtime::Controller;
+use kube::runtime::controller::{Action, Config};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use tracing::{Instrument as _, debug, info_span, warn};
+
+use super::access::Readable;
+use super::{Kind, Passed, Passes};
+
+/// When an object that cannot even be read is tried again.
+const UNREADABLE: Duration = Duration::from_secs(5);
+
+/// Which objects a controller looks after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of one namespace.
+    Namespace(String),
+    /// All of the cluster.
+    All,
+}
+
+impl Scope {
+    pub(crate) fn api<K: Readable>(&self, client: Client) -> Api<K> {
+        match self {
+            Self::Namespace(namespace) => Api::namespaced(client, namespace),
+            Self::All => Api::all(client),
+        }
+    }
+}
+
+/// Runs passes until `token` is cancelled; passes that run then end at their next safe point.
+pub(crate) async fn run<K: Kind>(
+    passes: Arc<Passes<K>>,
+    controller: Controller<K::Object>,
+    concurrency: u16,
+    token: CancellationToken,
+) {
+    let kind = K::Object::kind(&()).into_owned();
+    let stop = token.clone();
+    controller
+        .with_config(Config::default().concurrency(concurrency))
+        .graceful_shutdown_on(async move { stop.cancelled_owned().await })
+        .run(
+            move |object, passes: Arc<Passes<K>>| {
+                let token = token.clone();
+                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+                let span = info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name);
+                async move {
+                    let asked = token.clone();
+                    let cancel = CancelFns::new(
+                        move || asked.is_cancelled(),
+                        move || Box::pin(token.clone().cancelled_owned()),
+                    );
+                    let passed = passes.pass_until(&namespace, &name, cancel).await?;
+                    debug!(due = ?passed.due, "{}", passed.timeline);
+                    Ok::<Action, Failure>(next(&passes, &passed))
+                }
+                .instrument(span)
+            },
+            |object, failure, _| {
+                warn!(name = object.name_any(), %failure, "a pass could not begin");
+                Action::requeue(UNREADABLE)
+            },
+            passes,
+        )
+        .for_each(|ended| {
+            if let Err(error) = ended {
+                debug!(%kind, %error, "a watch was interrupted");
+            }
+            std::future::ready(())
+        })
+        .await;
+}
+
+fn next<K: Kind>(passes: &Passes<K>, passed: &Passed) -> Action {
+    let Some(due) = &passed.due else {
+        return Action::await_change();
+    };
+    let wait = due.at.duration_since(passes.now());
+    Action::requeue(Duration::try_from(wait).unwrap_or_default())
+}

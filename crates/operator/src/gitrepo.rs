@@ -1,0 +1,21 @@
+//! The controller of GitRepo: one repository at a Git host.
+//!
+//! ```text
+//! claim ─┬─ connect ── observe ── project ─┬─ description
+//!        │                                 ├─ deploy-keys
+//!        └─ key-pairs ─────────────────────┘  (needs both)
+//!                                          ├─ access-token
+//!                                          ├─ ci-variables
+//!                                          └─ files
+//! deleted: revoke-token ── remove ── release
+//! ```
+
+mod connection;
+mod controller;
+mod key_pair;
+mod record;
+mod state;
+mod steps;
+mod token_secret;
+
+pub use controller::{GitRepoSettings, GitRepos};

@@ -1,0 +1,249 @@
+//! The controller: what it gathers, publishes and watches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::Clock;
+use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_telemetry::metrics::StepMetrics;
+use evenkeel_telemetry::{CancellationToken, Tasks};
+use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::Controller;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::connection::wanted_path;
+use super::state::{RepoState, Shared};
+use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
+use crate::frame::{Access, Kind, Passed, Passes, Scope, run};
+use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, RepoType};
+
+/// Its field manager, and how it calls itself in events.
+const MANAGER: &str = "evenkeel-gitrepo";
+
+/// How often a repository is looked at although nothing happened, unless it is said otherwise.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(3 * 3600);
+
+/// How many repositories are worked on at once, unless it is said otherwise.
+const DEFAULT_CONCURRENCY: u16 = 10;
+
+/// What is the same for all repositories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitRepoSettings {
+    /// What becomes of the repository of an object that does not say it.
+    pub deletion_policy: DeletionPolicy,
+    /// What becomes of a repository that is there already, if the object does not say it.
+    pub creation_policy: CreationPolicy,
+    /// Whether objects are protected from deletion unless they say otherwise.
+    pub protect: bool,
+    /// How often a repository is looked at although nothing happened.
+    pub interval: Duration,
+    /// How many are worked on at once.
+    pub concurrency: u16,
+}
+
+impl Default for GitRepoSettings {
+    fn default() -> Self {
+        Self {
+            deletion_policy: DeletionPolicy::Archive,
+            creation_policy: CreationPolicy::Create,
+            protect: false,
+            interval: DEFAULT_INTERVAL,
+            concurrency: DEFAULT_CONCURRENCY,
+        }
+    }
+}
+
+/// The controller of repositories.
+#[derive(Clone, Debug)]
+pub struct GitRepos {
+    passes: Arc<Passes<Repository>>,
+    client: ClientOf,
+    concurrency: u16,
+}
+
+#[derive(Clone)]
+struct ClientOf(Client);
+
+impl std::fmt::Debug for ClientOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+/// The kind.
+#[derive(Debug)]
+struct Repository {
+    pipeline: Pipeline<RepoState>,
+    teardown: Pipeline<RepoState>,
+    shared: Arc<Shared>,
+}
+
+impl GitRepos {
+    /// A controller that has not begun yet.
+    ///
+    /// # Errors
+    /// When the steps make no pipeline, which is a mistake in Evenkeel.
+    pub fn new(
+        client: Client,
+        settings: GitRepoSettings,
+        clock: Arc<dyn Clock>,
+        tasks: Tasks,
+    ) -> Result<Self, evenkeel_steps::Error> {
+        let access = Access::new(client.clone(), MANAGER);
+        let concurrency = settings.concurrency;
+        let kind = Repository {
+            pipeline: steps::pipeline()?,
+            teardown: steps::teardown()?,
+            shared: Arc::new(Shared {
+                access: access.clone(),
+                settings,
+                tasks,
+                connections: Default::default(),
+                values: Default::default(),
+            }),
+        };
+        Ok(Self {
+            passes: Arc::new(Passes::new(kind, access, clock, MANAGER)),
+            client: ClientOf(client),
+            concurrency,
+        })
+    }
+
+    /// Counts steps and passes from now on; to be said before it runs.
+    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
+        if let Some(passes) = Arc::get_mut(&mut self.passes) {
+            passes.measure(metrics);
+        }
+        self
+    }
+
+    /// Brings one repository a pass further.
+    ///
+    /// # Errors
+    /// When the object itself cannot be read; everything else is told in its status.
+    pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
+        self.passes.pass(namespace, name).await
+    }
+
+    /// Looks after all repositories of `scope` until `token` is cancelled. A change of a Secret reaches the repositories that
+    /// have it or name it at once.
+    pub async fn run(&self, scope: Scope, token: CancellationToken) {
+        let client = &self.client.0;
+        let controller = Controller::new(scope.api::<GitRepo>(client.clone()), watcher::Config::default());
+        let repositories = controller.store();
+        let controller = controller.watches(
+            scope.api::<Secret>(client.clone()),
+            watcher::Config::default(),
+            move |secret| {
+                let concerned: Vec<ObjectRef<GitRepo>> = repositories
+                    .state()
+                    .iter()
+                    .filter(|repository| concerns(repository, &secret))
+                    .map(|repository| ObjectRef::from_obj(&**repository))
+                    .collect();
+                concerned
+            },
+        );
+        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+    }
+}
+
+/// Whether a repository has a Secret or names it.
+fn concerns(repository: &GitRepo, secret: &Secret) -> bool {
+    let (name, namespace) = (secret.name_any(), secret.namespace());
+    let template = &repository.spec.template;
+    let is_host = template.api_secret_ref.as_ref().is_some_and(|reference| {
+        let home = reference.namespace.clone().filter(|home| !home.is_empty());
+        reference.name.as_deref() == Some(&name) && home.or_else(|| repository.namespace()) == namespace
+    });
+    if is_host {
+        return true;
+    }
+    if repository.namespace() != namespace {
+        return false;
+    }
+    let is_owned = secret
+        .owner_references()
+        .iter()
+        .any(|owner| Some(&owner.uid) == repository.metadata.uid.as_ref());
+    is_owned
+        || template.ci_variables.iter().any(|variable| {
+            let source = variable.value_from.as_ref();
+            let key = source.and_then(|source| source.secret_key_ref.as_ref());
+            key.is_some_and(|key| key.name == name)
+        })
+}
+
+impl Kind for Repository {
+    type Object = GitRepo;
+    type State = RepoState;
+
+    const STATUS_FIELDS: &'static [&'static str] = &[
+        "observedGeneration",
+        "phase",
+        "type",
+        "url",
+        "hostKeys",
+        "lastAppliedCIVariables",
+        "generatedDeployKeys",
+        "conditions",
+    ];
+
+    const CONDITIONS: &'static [&'static str] = CONDITIONS;
+
+    fn pipeline(&self) -> &Pipeline<RepoState> {
+        &self.pipeline
+    }
+
+    fn teardown(&self) -> &Pipeline<RepoState> {
+        &self.teardown
+    }
+
+    async fn gather(&self, object: GitRepo) -> Result<RepoState, Failure> {
+        RepoState::gather(object, Arc::clone(&self.shared)).await
+    }
+
+    fn status(&self, state: &RepoState, report: &Report<RepoState>) -> Value {
+        let before = state.object.status.clone().unwrap_or_default();
+        if state.object.metadata.deletion_timestamp.is_some() {
+            return json!(before);
+        }
+        if state.template().repo_type == Some(RepoType::Unmanaged) {
+            // The operator knows nothing of it: what a user wrote there stays.
+            return json!({ "url": before.url, "hostKeys": before.host_keys });
+        }
+        let project = report.value(PROJECT);
+        let failed = report.failures().next().is_some();
+        let url = match (&project, report.step("project")) {
+            (Some(project), _) => state.connection.as_ref().ok().map(|to| to.url(&project.path)),
+            // It could not be created: there is none.
+            (None, Some(entry)) if entry.started.is_some() && state.notes.record().project.is_none() => None,
+            // Nobody could look: the last one that was right stays (A32).
+            _ => before.url.clone(),
+        };
+        let phase = match (&project, failed) {
+            (_, true) => Some("failed"),
+            (Some(_), false) => Some("created"),
+            (None, false) => Some("creating"),
+        };
+        let template = state.template();
+        let is_named = wanted_path(template.path.as_deref(), template.repo_name.as_deref()).is_ok();
+        let connection = state.connection.as_ref().ok().filter(|_| is_named);
+        let pairs = report.value(PAIRS).map(|pairs| (*pairs).clone());
+        json!({
+            "phase": phase,
+            "type": connection.map(|to| to.host.kind()).or(before.kind.as_deref()),
+            "url": url,
+            "hostKeys": connection.map_or(before.host_keys, |to| to.host_keys.clone()),
+            "lastAppliedCIVariables": applied_text(state, report.value(APPLIED).is_some()),
+            "generatedDeployKeys": pairs.unwrap_or(before.generated_deploy_keys),
+        })
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        Some(self.shared.settings.interval)
+    }
+}

@@ -1,0 +1,15 @@
+//! Finds the way to the host.
+
+use evenkeel_steps::{Outcome, Step};
+
+use super::{CLAIM, CONNECTION, REPO_READY};
+use crate::gitrepo::state::{RepoState, managed};
+
+pub(super) fn step() -> impl Step<RepoState> {
+    evenkeel_steps::step::<RepoState>("connect")
+        .condition(REPO_READY)
+        .provides(CONNECTION)
+        .after(CLAIM)
+        .when(managed())
+        .run(|cx, ()| async move { cx.state().connection.clone().map(Outcome::Done) })
+}

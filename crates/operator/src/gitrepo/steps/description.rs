@@ -1,0 +1,25 @@
+//! Says at the host what the repository is for.
+
+use evenkeel_steps::{Change, Decision, Outcome, Step};
+
+use super::{CONNECTION, PROJECT, REPO_READY, soon};
+use crate::gitrepo::state::{RepoState, managed};
+
+pub(super) fn step() -> impl Step<RepoState> {
+    evenkeel_steps::step::<RepoState>("description")
+        .condition(REPO_READY)
+        .needs((CONNECTION, PROJECT))
+        .when(managed())
+        .decide(|cx, (connection, project)| async move {
+            let state = cx.shared_state();
+            if project.description == state.description() {
+                return Ok(Decision::End(Outcome::done()));
+            }
+            let plan = vec![Change::new("update", "the description")];
+            Ok(Decision::act(plan, async move {
+                let described = connection.host.describe(&project, state.description()).await;
+                described.map_err(soon)?;
+                Ok(Outcome::changed("description set"))
+            }))
+        })
+}

@@ -1,0 +1,67 @@
+//! The controllers of Tenant and Cluster, and what they have in common.
+
+mod access_rights;
+mod cluster;
+mod repository;
+mod spec;
+mod template;
+mod tenant;
+
+use std::time::Duration;
+
+pub use cluster::Clusters;
+pub use tenant::Tenants;
+
+use crate::resources::{CreationPolicy, DeletionPolicy};
+
+/// How many objects of a kind are worked on at once, unless it is said otherwise.
+const DEFAULT_CONCURRENCY: u16 = 10;
+
+/// How often an object is looked at although nothing happened, unless it is said otherwise.
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(3 * 3600);
+
+/// What is the same for all tenants and clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenancySettings {
+    /// What becomes of things outside of an object that does not say it.
+    pub deletion_policy: DeletionPolicy,
+    /// What becomes of a repository that is there already, if nobody says it.
+    pub creation_policy: CreationPolicy,
+    /// Whether objects are protected from deletion unless they say otherwise.
+    pub protect: bool,
+    /// Whether service accounts get a Secret with a token, as Kubernetes itself made them up to 1.23.
+    pub token_secrets: bool,
+    /// Address of the global repository of tenants that name none.
+    pub global_git_repo_url: Option<String>,
+    /// Address of Lieutenant's API, for pipelines.
+    pub api_url: String,
+    /// How often an object is looked at although nothing happened.
+    pub interval: Duration,
+    /// How many of a kind are worked on at once.
+    pub concurrency: u16,
+}
+
+impl Default for TenancySettings {
+    fn default() -> Self {
+        Self {
+            deletion_policy: DeletionPolicy::Archive,
+            creation_policy: CreationPolicy::Create,
+            protect: false,
+            token_secrets: false,
+            global_git_repo_url: None,
+            api_url: "localhost".to_owned(),
+            interval: DEFAULT_INTERVAL,
+            concurrency: DEFAULT_CONCURRENCY,
+        }
+    }
+}
+
+/// Conditions of tenants and clusters, by what they mean to people.
+const VALIDATED: &str = "Validated";
+const TEMPLATE_RENDERED: &str = "TemplateRendered";
+const RBAC_READY: &str = "RbacReady";
+const REPO_READY: &str = "RepoReady";
+const VAULT_READY: &str = "VaultReady";
+
+/// The step before which nothing outside is touched.
+const CLAIM: &str = "claim";

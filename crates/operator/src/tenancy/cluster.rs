@@ -1,0 +1,228 @@
+//! The controller of Cluster.
+//!
+//! ```text
+//! claim ─┬─ tenant ── fields ── git-repo ── repository
+//!        ├─ service-account ── token-secret ── vault
+//!        ├─ role ── role-binding
+//!        └─ bootstrap-token
+//! deleted: vault-removal ── release
+//! ```
+
+mod bootstrap;
+mod steps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::Clock;
+use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_telemetry::CancellationToken;
+use evenkeel_telemetry::metrics::StepMetrics;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::runtime::Controller;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::access_rights::Rights;
+use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
+use crate::frame::{Access, Identity, Kind, Passed, Passes, Scope, Snapshot, owner_of, run};
+use crate::resources::{Cluster, DeletionPolicy, GitRepo, Tenant};
+use crate::vault::SecretStore;
+
+/// Its field manager, and how it calls itself in events.
+const MANAGER: &str = "evenkeel-cluster";
+
+/// The condition of the bootstrap token.
+const TOKEN_READY: &str = "BootstrapTokenReady";
+
+/// What all passes share.
+struct Shared {
+    access: Access,
+    settings: TenancySettings,
+    vault: Option<Arc<dyn SecretStore>>,
+}
+
+/// A cluster as one pass sees it.
+pub(crate) struct ClusterState {
+    object: Cluster,
+    identity: Identity,
+    tenant: Option<Tenant>,
+    repository: Option<GitRepo>,
+    rights: Rights,
+    shared: Arc<Shared>,
+}
+
+/// The controller of clusters.
+#[derive(Clone)]
+pub struct Clusters {
+    passes: Arc<Passes<OfClusters>>,
+    client: Client,
+    concurrency: u16,
+}
+
+/// The kind.
+struct OfClusters {
+    pipeline: Pipeline<ClusterState>,
+    teardown: Pipeline<ClusterState>,
+    shared: Arc<Shared>,
+}
+
+impl Clusters {
+    /// A controller that has not begun yet. Without a store nothing is kept in Vault.
+    ///
+    /// # Errors
+    /// When the steps make no pipeline, which is a mistake in Evenkeel.
+    pub fn new(
+        client: Client,
+        settings: TenancySettings,
+        vault: Option<Arc<dyn SecretStore>>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, evenkeel_steps::Error> {
+        let access = Access::new(client.clone(), MANAGER);
+        let concurrency = settings.concurrency;
+        let kind = OfClusters {
+            pipeline: steps::pipeline()?,
+            teardown: steps::teardown()?,
+            shared: Arc::new(Shared {
+                access: access.clone(),
+                settings,
+                vault,
+            }),
+        };
+        Ok(Self {
+            passes: Arc::new(Passes::new(kind, access, clock, MANAGER)),
+            client,
+            concurrency,
+        })
+    }
+
+    /// Counts steps and passes from now on; to be said before it runs.
+    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
+        if let Some(passes) = Arc::get_mut(&mut self.passes) {
+            passes.measure(metrics);
+        }
+        self
+    }
+
+    /// Brings one cluster a pass further.
+    ///
+    /// # Errors
+    /// When the object itself cannot be read; everything else is told in its status.
+    pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
+        self.passes.pass(namespace, name).await
+    }
+
+    /// Looks after all clusters of `scope` until `token` is cancelled. Changes of what belongs to a cluster, and of its tenant,
+    /// reach it at once.
+    pub async fn run(&self, scope: Scope, token: CancellationToken) {
+        let client = || self.client.clone();
+        let every = watcher::Config::default;
+        let controller = Controller::new(scope.api::<Cluster>(client()), every());
+        let clusters = controller.store();
+        let controller = controller
+            .owns(scope.api::<GitRepo>(client()), every())
+            .owns(scope.api::<ServiceAccount>(client()), every())
+            .owns(scope.api::<Secret>(client()), every())
+            .owns(scope.api::<Role>(client()), every())
+            .owns(scope.api::<RoleBinding>(client()), every())
+            .watches(scope.api::<Tenant>(client()), every(), move |tenant| {
+                let concerned: Vec<ObjectRef<Cluster>> = clusters
+                    .state()
+                    .iter()
+                    .filter(|cluster| {
+                        cluster.namespace() == tenant.namespace() && tenant_of(cluster) == tenant.name_any()
+                    })
+                    .map(|cluster| ObjectRef::from_obj(&**cluster))
+                    .collect();
+                concerned
+            });
+        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+    }
+}
+
+/// Name of a cluster's tenant; empty if it names none.
+pub(super) fn tenant_of(cluster: &Cluster) -> &str {
+    let reference = cluster.spec.tenant_ref.as_ref();
+    reference
+        .map(|reference| reference.name.as_str())
+        .unwrap_or_default()
+}
+
+impl ClusterState {
+    async fn gather(object: Cluster, shared: Arc<Shared>) -> Result<Self, Failure> {
+        let identity = Identity::of(&object);
+        let access = &shared.access;
+        let tenant = match tenant_of(&object) {
+            "" => None,
+            name => access.find::<Tenant>(&identity.namespace, name).await?,
+        };
+        Ok(Self {
+            tenant,
+            repository: access.find(&identity.namespace, &identity.name).await?,
+            rights: Rights::gather(access, &identity, owner_of(&object), Value::Null).await?,
+            identity,
+            object,
+            shared,
+        })
+    }
+
+    /// What becomes of what is outside when the object goes.
+    fn deletion_policy(&self) -> DeletionPolicy {
+        let own = self.object.spec.deletion_policy;
+        own.unwrap_or(self.shared.settings.deletion_policy)
+    }
+}
+
+impl Snapshot for ClusterState {
+    type Object = Cluster;
+
+    fn object(&self) -> &Cluster {
+        &self.object
+    }
+}
+
+impl Kind for OfClusters {
+    type Object = Cluster;
+    type State = ClusterState;
+
+    /// The bootstrap token is written by its step alone: whoever uses it says so in the same field.
+    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "conditions"];
+
+    const CONDITIONS: &'static [&'static str] = &[
+        TOKEN_READY,
+        RBAC_READY,
+        REPO_READY,
+        TEMPLATE_RENDERED,
+        VALIDATED,
+        VAULT_READY,
+    ];
+
+    fn pipeline(&self) -> &Pipeline<ClusterState> {
+        &self.pipeline
+    }
+
+    fn teardown(&self) -> &Pipeline<ClusterState> {
+        &self.teardown
+    }
+
+    async fn gather(&self, object: Cluster) -> Result<ClusterState, Failure> {
+        ClusterState::gather(object, Arc::clone(&self.shared)).await
+    }
+
+    fn status(&self, _: &ClusterState, _: &Report<ClusterState>) -> Value {
+        json!({})
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        Some(self.shared.settings.interval)
+    }
+}
+
+impl std::fmt::Debug for Clusters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clusters").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,371 @@
+//! The steps of a cluster.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use evenkeel_core::Sensitive;
+use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Predicate, Slot, Step, step};
+use serde_json::{Map, json};
+
+use super::{ClusterState, MANAGER, bootstrap, tenant_of};
+use crate::frame::fields::{lay, missing};
+use crate::frame::{
+    Claim, FINALIZER, PIPELINES_FINALIZER, RELEASE, TENANT_LABEL, Upkeep, claim, owner_of, release as let_go,
+};
+use crate::resources::{Cluster, ClusterSpec, DeletionPolicy, Tenant};
+use crate::tenancy::access_rights::rule;
+use crate::tenancy::repository::{self, Parent};
+use crate::tenancy::spec::{Fill, apply, patch, tree};
+use crate::tenancy::template::render;
+use crate::tenancy::{CLAIM, RBAC_READY, REPO_READY, TEMPLATE_RENDERED, VALIDATED, VAULT_READY};
+use crate::vault::{SecretPath, Written};
+
+/// The finalizers of a cluster.
+const FINALIZERS: &[&str] = &[FINALIZER, PIPELINES_FINALIZER];
+
+/// Name of the secret below the path of tenant and cluster, and the key in it.
+const STEWARD: &str = "steward";
+const TOKEN: &str = "token";
+
+/// How long to wait for what comes by an event, should the event be lost.
+const BACKSTOP: Duration = Duration::from_secs(300);
+
+/// How soon Kubernetes has put a token into its Secret.
+const TOKEN_PAUSE: Duration = Duration::from_secs(2);
+
+/// The tenant.
+const TENANT: Slot<Tenant> = Slot::new("tenant");
+
+/// The specification with all that its tenant fills in.
+const SPEC: Slot<ClusterSpec> = Slot::new("spec");
+
+/// The steps towards a cluster.
+pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
+    Pipeline::builder("cluster")
+        .step(claiming())
+        .step(resolve_tenant())
+        .step(fields())
+        .step(service_account())
+        .step(token_secret())
+        .step(role())
+        .step(role_binding())
+        .step(bootstrap::step())
+        .step(vault())
+        .step(git_repo())
+        .step(repository_ready())
+        .build()
+}
+
+/// The steps away from it. None needs the tenant, which may be gone (B3).
+pub(super) fn teardown() -> Result<Pipeline<ClusterState>, Error> {
+    Pipeline::builder("cluster.teardown")
+        .step(vault_removal())
+        .step(release())
+        .build()
+}
+
+fn claiming() -> impl Step<ClusterState> {
+    step::<ClusterState>(CLAIM).decide(|cx, ()| async move {
+        let state = cx.shared_state();
+        let owner = state.tenant.as_ref().and_then(owner_of);
+        let Some(missing) = Claim::of(&state.object, FINALIZERS, state.shared.settings.protect, owner) else {
+            return Ok(Decision::End(Outcome::done()));
+        };
+        Ok(Decision::act(missing.changes(), async move {
+            claim(&state.shared.access, &state.object, missing).await?;
+            Ok(Outcome::changed("claimed"))
+        }))
+    })
+}
+
+fn resolve_tenant() -> impl Step<ClusterState> {
+    step::<ClusterState>("tenant")
+        .condition(VALIDATED)
+        .provides(TENANT)
+        .after(CLAIM)
+        .run(|cx, ()| async move {
+            let state = cx.state();
+            if let Some(tenant) = &state.tenant {
+                return Ok(Outcome::Done(tenant.clone()));
+            }
+            let name = tenant_of(&state.object);
+            if name.is_empty() {
+                return Err(Failure::invalid(
+                    "spec.tenantRef.name is missing: name the tenant",
+                ));
+            }
+            Err(Failure::invalid(format!(
+                "there is no Tenant {name}, which spec.tenantRef names"
+            )))
+        })
+}
+
+/// Fills in what the cluster leaves out: from the tenant's cluster template, from the settings, from its repository.
+fn fields() -> impl Step<ClusterState> {
+    step::<ClusterState>("fields")
+        .condition(TEMPLATE_RENDERED)
+        .needs(TENANT)
+        .provides(SPEC)
+        .decide(|cx, tenant| async move {
+            let state = cx.shared_state();
+            let own = tree(&state.object.spec)?;
+            let mut template = tree(&tenant.spec.cluster_template)?;
+            if let Some(template) = template.as_object_mut() {
+                template.remove("tenantRef");
+            }
+            // What the cluster says itself is not even rendered (B21).
+            let (mut fill, problems) = render(&missing(&own, &template), &state.object, &tenant);
+            let mut whole = own;
+            lay(&mut whole, &fill);
+            let mut spec = read(&whole)?;
+            if !repository::is_silent(spec.git_repo_template.as_ref()) {
+                let given = spec.git_repo_template.clone().unwrap_or_default();
+                let effective =
+                    repository::effective(given.clone(), &parent(&state, &spec)?, &state.shared.settings);
+                let more = missing(&tree(&given)?, &tree(&effective)?);
+                if !more.is_empty() {
+                    let more = Map::from_iter([("gitRepoTemplate".to_owned(), json!(more))]);
+                    let mut laid = json!(fill);
+                    lay(&mut laid, &more);
+                    fill = laid.as_object_mut().map(std::mem::take).unwrap_or_default();
+                }
+                spec.git_repo_template = Some(effective);
+                let published = repository::published(state.repository.as_ref());
+                if let Some((url, keys)) =
+                    published.filter(|_| !repository::is_unmanaged(spec.git_repo_template.as_ref()))
+                {
+                    fill.insert("gitRepoURL".to_owned(), json!(url));
+                    if let Some(keys) = keys {
+                        fill.insert("gitHostKeys".to_owned(), json!(keys));
+                    }
+                }
+            }
+            let labels = Map::from_iter([(TENANT_LABEL.to_owned(), json!(tenant_of(&state.object)))]);
+            let wanted = Fill {
+                spec: fill,
+                labels,
+                annotations: Map::new(),
+            };
+            let patch = patch(&state.object, MANAGER, &wanted)?;
+            let told = move || {
+                if problems.is_empty() {
+                    return Ok(());
+                }
+                Err(Failure::invalid(format!(
+                    "templates of the tenant cannot be rendered: {}",
+                    problems.join("; ")
+                )))
+            };
+            let Some(patch) = patch else {
+                told()?;
+                return Ok(Decision::End(Outcome::Done(spec)));
+            };
+            let plan = vec![Change::new("fill in", "fields of the specification")];
+            Ok(Decision::act(plan, async move {
+                apply::<Cluster>(&state.shared.access, &patch).await?;
+                told()?;
+                Ok(Outcome::changed_with(spec, "fields filled in"))
+            }))
+        })
+}
+
+fn read(spec: &serde_json::Value) -> Result<ClusterSpec, Failure> {
+    serde_json::from_value(spec.clone())
+        .map_err(|error| Failure::invalid(format!("the tenant's cluster template gives no cluster: {error}")))
+}
+
+fn parent<'a>(state: &'a ClusterState, spec: &'a ClusterSpec) -> Result<Parent<'a>, Failure> {
+    Ok(Parent {
+        identity: &state.identity,
+        owner: owner_of(&state.object).ok_or_else(|| Failure::bug("an object without a uid"))?,
+        tenant: tenant_of(&state.object),
+        display_name: spec.display_name.as_deref(),
+        deletion_policy: spec.deletion_policy,
+        creation_policy: spec.creation_policy,
+    })
+}
+
+fn service_account() -> impl Step<ClusterState> {
+    step::<ClusterState>("service-account")
+        .condition(RBAC_READY)
+        .after(CLAIM)
+        .decide(|cx, ()| async move { cx.state().rights.keep_account(&cx.state().shared.access) })
+}
+
+fn token_secret() -> impl Step<ClusterState> {
+    let wanted = Predicate::new("token secrets", |state: &ClusterState| {
+        state.shared.settings.token_secrets
+    });
+    step::<ClusterState>("token-secret")
+        .condition(RBAC_READY)
+        .after("service-account")
+        .when(wanted)
+        .decide(|cx, ()| async move { cx.state().rights.keep_secret(&cx.state().shared.access) })
+}
+
+fn role() -> impl Step<ClusterState> {
+    step::<ClusterState>("role")
+        .condition(RBAC_READY)
+        .after(CLAIM)
+        .decide(|cx, ()| async move {
+            let state = cx.state();
+            let names = [state.identity.name.clone()];
+            let rules: Vec<_> = rule(
+                &["clusters", "clusters/status"],
+                &names,
+                &["get", "update", "patch"],
+            )
+            .into_iter()
+            .collect();
+            state.rights.keep_role(&state.shared.access, &rules)
+        })
+}
+
+fn role_binding() -> impl Step<ClusterState> {
+    step::<ClusterState>("role-binding")
+        .condition(RBAC_READY)
+        .after("role")
+        .after("service-account")
+        .decide(|cx, ()| async move {
+            cx.state()
+                .rights
+                .keep_binding(&cx.state().shared.access, Upkeep::Kept)
+        })
+}
+
+fn with_vault() -> Predicate<ClusterState> {
+    Predicate::new("vault", |state: &ClusterState| state.shared.vault.is_some())
+}
+
+fn path(state: &ClusterState, below: Option<&str>) -> Result<SecretPath, Failure> {
+    let tenant = tenant_of(&state.object);
+    let segments = [tenant, state.identity.name.as_str()];
+    Ok(SecretPath::new(segments.into_iter().chain(below))?)
+}
+
+/// Keeps the token of the cluster's service account in Vault.
+fn vault() -> impl Step<ClusterState> {
+    step::<ClusterState>("vault")
+        .condition(VAULT_READY)
+        .after("tenant")
+        .after("token-secret")
+        .when(with_vault())
+        .decide(|cx, ()| async move {
+            let state = cx.shared_state();
+            let Some(store) = state.shared.vault.clone() else {
+                return Ok(Decision::End(Outcome::done()));
+            };
+            let Some(token) = state.rights.token() else {
+                let reason = format!("the service account {} has no token yet", state.identity.name);
+                return Ok(Decision::End(Outcome::wait(TOKEN_PAUSE, reason)));
+            };
+            let path = path(&state, Some(STEWARD))?;
+            let present = store.read(&path).await?;
+            if present.data.as_ref().and_then(|data| data.get(TOKEN)) == Some(token.as_str()) {
+                return Ok(Decision::End(Outcome::done()));
+            }
+            let plan = vec![Change::new("set", format!("secret {path}"))];
+            Ok(Decision::act(plan, async move {
+                match store.set(&path, TOKEN, &Sensitive::new(token)).await? {
+                    Written::Unchanged => Ok(Outcome::done()),
+                    Written::Changed => Ok(Outcome::changed("secret written")),
+                }
+            }))
+        })
+}
+
+fn git_repo() -> impl Step<ClusterState> {
+    step::<ClusterState>("git-repo")
+        .condition(REPO_READY)
+        .needs(SPEC)
+        .decide(|cx, spec| async move {
+            let state = cx.state();
+            // An address without a template: somebody else looks after the repository (B20).
+            let Some(template) = spec
+                .git_repo_template
+                .clone()
+                .filter(|template| !repository::is_silent(Some(template)))
+            else {
+                return Ok(Decision::End(Outcome::done()));
+            };
+            let parent = parent(state, &spec)?;
+            let present = state.repository.as_ref();
+            repository::keep(&state.shared.access, present, &parent, template, &BTreeMap::new())
+        })
+}
+
+/// What its repository says.
+fn repository_ready() -> impl Step<ClusterState> {
+    step::<ClusterState>("repository")
+        .condition(REPO_READY)
+        .after("git-repo")
+        .run(|cx, ()| async move {
+            Ok(match repository::problem(cx.state().repository.as_ref()) {
+                Some(problem) => Outcome::wait(BACKSTOP, problem),
+                None => Outcome::done(),
+            })
+        })
+}
+
+/// Takes away all that is kept in Vault, as the policy of this cluster says (B8, B9, B10).
+fn vault_removal() -> impl Step<ClusterState> {
+    let has_tenant = Predicate::new("tenant named", |state: &ClusterState| {
+        !tenant_of(&state.object).is_empty()
+    });
+    step::<ClusterState>("vault-removal")
+        .when(with_vault() & has_tenant)
+        .decide(|cx, ()| async move {
+            let state = cx.shared_state();
+            let policy = state.deletion_policy();
+            let Some(store) = state
+                .shared
+                .vault
+                .clone()
+                .filter(|_| policy != DeletionPolicy::Retain)
+            else {
+                return Ok(Decision::End(Outcome::done()));
+            };
+            let path = path(&state, None)?;
+            let present = store.below(&path).await?;
+            if present.is_empty() {
+                return Ok(Decision::End(Outcome::done()));
+            }
+            let plan = present
+                .iter()
+                .map(|path| Change::new("delete", format!("secret {path}")))
+                .collect();
+            Ok(Decision::act(plan, async move {
+                let removal = store.remove(&path, policy).await?;
+                Ok(Outcome::changed(format!("{} secrets removed", removal.removed)))
+            }))
+        })
+}
+
+fn release() -> impl Step<ClusterState> {
+    step::<ClusterState>(RELEASE)
+        .after("vault-removal")
+        .decide(|cx, ()| async move {
+            let state = cx.shared_state();
+            let has = |name: &&&str| {
+                state
+                    .object
+                    .metadata
+                    .finalizers
+                    .iter()
+                    .flatten()
+                    .any(|has| has == **name)
+            };
+            let plan: Vec<Change> = FINALIZERS
+                .iter()
+                .filter(has)
+                .map(|name| Change::new("remove", format!("the finalizer {name}")))
+                .collect();
+            if plan.is_empty() {
+                return Ok(Decision::End(Outcome::done()));
+            }
+            Ok(Decision::act(plan, async move {
+                let_go(&state.shared.access, &state.object, FINALIZERS).await?;
+                Ok(Outcome::changed("released"))
+            }))
+        })
+}

@@ -1,0 +1,136 @@
+//! The GitRepo of a tenant or a cluster (§3.5).
+
+use std::collections::BTreeMap;
+
+use evenkeel_steps::{Change, Decision, Failure, Outcome};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::TenancySettings;
+use super::spec::tree;
+use crate::frame::fields::{covers, surplus};
+use crate::frame::{Access, Identity};
+use crate::resources::{
+    CreationPolicy, DeletionPolicy, GitRepo, GitRepoSpec, GitRepoTemplate, ObjectName, RepoType,
+};
+
+/// What the parent says beside its template.
+pub(super) struct Parent<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) owner: OwnerReference,
+    pub(super) tenant: &'a str,
+    pub(super) display_name: Option<&'a str>,
+    pub(super) deletion_policy: Option<DeletionPolicy>,
+    pub(super) creation_policy: Option<CreationPolicy>,
+}
+
+/// The template with all that the parent and the settings say where it is silent.
+pub(super) fn effective(
+    mut template: GitRepoTemplate,
+    parent: &Parent<'_>,
+    settings: &TenancySettings,
+) -> GitRepoTemplate {
+    let named = |name: &Option<String>| name.as_ref().is_some_and(|name| !name.is_empty());
+    if !named(&template.display_name) {
+        template.display_name = parent.display_name.map(str::to_owned);
+    }
+    template.deletion_policy = template
+        .deletion_policy
+        .or(parent.deletion_policy)
+        .or(Some(settings.deletion_policy));
+    template.creation_policy = template
+        .creation_policy
+        .or(parent.creation_policy)
+        .or(Some(settings.creation_policy));
+    template.repo_type = template.repo_type.or(Some(RepoType::Auto));
+    template
+}
+
+/// Makes the GitRepo be as the template says. One of another owner is left alone, and told (B23).
+pub(super) fn keep(
+    access: &Access,
+    present: Option<&GitRepo>,
+    parent: &Parent<'_>,
+    template: GitRepoTemplate,
+    annotations: &BTreeMap<String, String>,
+) -> Result<Decision<'static, ()>, Failure> {
+    let Identity { namespace, name, uid } = parent.identity.clone();
+    if parent.tenant.is_empty() {
+        return Err(Failure::invalid(
+            "spec.tenantRef.name is missing: name the tenant",
+        ));
+    }
+    let spec = tree(&GitRepoSpec {
+        template,
+        tenant_ref: Some(ObjectName {
+            name: parent.tenant.to_owned(),
+        }),
+    })?;
+    let metadata = json!({
+        "name": name, "namespace": namespace, "annotations": annotations, "ownerReferences": [parent.owner],
+    });
+    let wanted = json!({ "metadata": metadata, "spec": spec });
+    let mut gone = None;
+    if let Some(present) = present {
+        let owners = present.owner_references();
+        if owners
+            .iter()
+            .any(|owner| owner.controller == Some(true) && owner.uid != uid)
+        {
+            return Err(Failure::invalid(format!(
+                "the GitRepo {name} belongs to another object: it is left as it is"
+            )));
+        }
+        let shown = tree(present)?;
+        gone = surplus(&shown["spec"], &spec);
+        if gone.is_none() && covers(&shown, &wanted) {
+            return Ok(Decision::End(Outcome::done()));
+        }
+    }
+    let verb = if present.is_some() { "update" } else { "create" };
+    let plan = vec![Change::new(verb, format!("GitRepo {name}"))];
+    let access = access.clone();
+    let mut fields = wanted;
+    fields["apiVersion"] = json!("syn.tools/v1alpha1");
+    fields["kind"] = json!("GitRepo");
+    Ok(Decision::act(plan, async move {
+        let applied: GitRepo = access.apply(&namespace, &name, &fields).await?;
+        // What the predecessor wrote stays when we leave it out: it goes by name.
+        if gone.is_some()
+            && let Some(left) = surplus(&tree(&applied.spec)?, &spec)
+        {
+            access
+                .merge::<GitRepo>(&namespace, &name, &json!({ "spec": left }))
+                .await?;
+        }
+        Ok(Outcome::changed("GitRepo written"))
+    }))
+}
+
+/// What the GitRepo says of its repository: address and keys of its host. None while it says nothing, so that the last that was
+/// right stays (A32).
+pub(super) fn published(present: Option<&GitRepo>) -> Option<(String, Option<String>)> {
+    let status = present?.status.as_ref()?;
+    let url = status.url.clone().filter(|url| !url.is_empty())?;
+    Some((url, status.host_keys.clone()))
+}
+
+/// Whether somebody else looks after the repository.
+pub(super) fn is_unmanaged(template: Option<&GitRepoTemplate>) -> bool {
+    template.and_then(|template| template.repo_type) == Some(RepoType::Unmanaged)
+}
+
+/// The problem of a GitRepo, for its parent's status.
+pub(super) fn problem(present: Option<&GitRepo>) -> Option<String> {
+    let conditions = &present?.status.as_ref()?.conditions;
+    let ready = conditions.iter().find(|condition| condition.kind == "Ready")?;
+    (ready.status == crate::resources::ConditionStatus::False).then(|| ready.message.clone())
+}
+
+/// A template that says nothing at all.
+pub(super) fn is_silent(template: Option<&GitRepoTemplate>) -> bool {
+    template.is_none_or(|template| {
+        serde_json::to_value(template).is_ok_and(|value: Value| crate::frame::fields::is_blank(&value))
+    })
+}

@@ -1,0 +1,232 @@
+//! The controller of Tenant. It pulls what it needs from its clusters; no cluster writes to it (L25, L26).
+//!
+//! ```text
+//! claim ─┬─ fields ── git-repo ── repository
+//!        ├─ service-account ── token-secret
+//!        └─ role ── role-binding
+//! deleted: clusters ── release
+//! ```
+
+mod content;
+mod steps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::Clock;
+use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_telemetry::CancellationToken;
+use evenkeel_telemetry::metrics::StepMetrics;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::runtime::Controller;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::access_rights::Rights;
+use super::cluster::tenant_of;
+use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings};
+use crate::frame::{Access, Identity, Kind, Passed, Passes, Scope, Snapshot, owner_of, run};
+use crate::resources::{Cluster, GitRepo, Tenant, TenantTemplate};
+
+/// Its field manager, and how it calls itself in events.
+const MANAGER: &str = "evenkeel-tenant";
+
+/// The one template that is looked at.
+const TEMPLATE: &str = "default";
+
+/// Field of clusters by which those of a tenant are found.
+const TENANT_FIELD: &str = "spec.tenantRef.name";
+
+/// What all passes share.
+struct Shared {
+    access: Access,
+    settings: TenancySettings,
+}
+
+/// A tenant as one pass sees it.
+pub(crate) struct TenantState {
+    object: Tenant,
+    identity: Identity,
+    template: Option<TenantTemplate>,
+    /// All that name it, sorted.
+    clusters: Vec<Cluster>,
+    repository: Option<GitRepo>,
+    rights: Rights,
+    shared: Arc<Shared>,
+}
+
+/// The controller of tenants.
+#[derive(Clone)]
+pub struct Tenants {
+    passes: Arc<Passes<OfTenants>>,
+    client: Client,
+    concurrency: u16,
+}
+
+/// The kind.
+struct OfTenants {
+    pipeline: Pipeline<TenantState>,
+    teardown: Pipeline<TenantState>,
+    shared: Arc<Shared>,
+}
+
+impl Tenants {
+    /// A controller that has not begun yet.
+    ///
+    /// # Errors
+    /// When the steps make no pipeline, which is a mistake in Evenkeel.
+    pub fn new(
+        client: Client,
+        settings: TenancySettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, evenkeel_steps::Error> {
+        let access = Access::new(client.clone(), MANAGER);
+        let concurrency = settings.concurrency;
+        let kind = OfTenants {
+            pipeline: steps::pipeline()?,
+            teardown: steps::teardown()?,
+            shared: Arc::new(Shared {
+                access: access.clone(),
+                settings,
+            }),
+        };
+        Ok(Self {
+            passes: Arc::new(Passes::new(kind, access, clock, MANAGER)),
+            client,
+            concurrency,
+        })
+    }
+
+    /// Counts steps and passes from now on; to be said before it runs.
+    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
+        if let Some(passes) = Arc::get_mut(&mut self.passes) {
+            passes.measure(metrics);
+        }
+        self
+    }
+
+    /// Brings one tenant a pass further.
+    ///
+    /// # Errors
+    /// When the object itself cannot be read; everything else is told in its status.
+    pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
+        self.passes.pass(namespace, name).await
+    }
+
+    /// Looks after all tenants of `scope` until `token` is cancelled. Changes of what belongs to a tenant, of its clusters and of
+    /// the template reach it at once.
+    pub async fn run(&self, scope: Scope, token: CancellationToken) {
+        let client = || self.client.clone();
+        let every = watcher::Config::default;
+        let controller = Controller::new(scope.api::<Tenant>(client()), every());
+        let tenants = controller.store();
+        let controller = controller
+            .owns(scope.api::<GitRepo>(client()), every())
+            .owns(scope.api::<ServiceAccount>(client()), every())
+            .owns(scope.api::<Secret>(client()), every())
+            .owns(scope.api::<Role>(client()), every())
+            .owns(scope.api::<RoleBinding>(client()), every())
+            .watches(scope.api::<Cluster>(client()), every(), |cluster| {
+                let name = tenant_of(&cluster).to_owned();
+                let reference =
+                    ObjectRef::<Tenant>::new(&name).within(&cluster.namespace().unwrap_or_default());
+                (!name.is_empty()).then_some(reference)
+            })
+            .watches(scope.api::<TenantTemplate>(client()), every(), move |template| {
+                let concerned: Vec<ObjectRef<Tenant>> = tenants
+                    .state()
+                    .iter()
+                    .filter(|tenant| tenant.namespace() == template.namespace())
+                    .map(|tenant| ObjectRef::from_obj(&**tenant))
+                    .collect();
+                concerned
+            });
+        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+    }
+}
+
+impl TenantState {
+    async fn gather(object: Tenant, shared: Arc<Shared>) -> Result<Self, Failure> {
+        let identity = Identity::of(&object);
+        let access = &shared.access;
+        let namespace = &identity.namespace;
+        let mut clusters: Vec<Cluster> = access.list_by(namespace, TENANT_FIELD, &identity.name).await?;
+        clusters.sort_by_key(|cluster| cluster.name_any());
+        let labels = json!({ "app.kubernetes.io/managed-by": "lieutenant" });
+        Ok(Self {
+            template: access.find(namespace, TEMPLATE).await?,
+            clusters,
+            repository: access.find(namespace, &identity.name).await?,
+            rights: Rights::gather(access, &identity, owner_of(&object), labels).await?,
+            identity,
+            object,
+            shared,
+        })
+    }
+
+    /// Names of the clusters that the pipelines compile, sorted.
+    fn compiled(&self) -> Vec<String> {
+        let pipelines = self.object.spec.compile_pipeline.as_ref();
+        if pipelines.and_then(|pipelines| pipelines.enabled) != Some(true) {
+            return Vec::new();
+        }
+        self.clusters
+            .iter()
+            .filter(|cluster| {
+                cluster.metadata.deletion_timestamp.is_none()
+                    && cluster.spec.enable_compile_pipeline == Some(true)
+            })
+            .map(|cluster| cluster.name_any())
+            .collect()
+    }
+}
+
+impl Snapshot for TenantState {
+    type Object = Tenant;
+
+    fn object(&self) -> &Tenant {
+        &self.object
+    }
+}
+
+impl Kind for OfTenants {
+    type Object = Tenant;
+    type State = TenantState;
+
+    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "compilePipeline", "conditions"];
+
+    const CONDITIONS: &'static [&'static str] = &[RBAC_READY, REPO_READY, TEMPLATE_RENDERED];
+
+    fn pipeline(&self) -> &Pipeline<TenantState> {
+        &self.pipeline
+    }
+
+    fn teardown(&self) -> &Pipeline<TenantState> {
+        &self.teardown
+    }
+
+    async fn gather(&self, object: Tenant) -> Result<TenantState, Failure> {
+        TenantState::gather(object, Arc::clone(&self.shared)).await
+    }
+
+    fn status(&self, state: &TenantState, _: &Report<TenantState>) -> Value {
+        let clusters = state.compiled();
+        if clusters.is_empty() {
+            return json!({});
+        }
+        json!({ "compilePipeline": { "clusters": clusters } })
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        Some(self.shared.settings.interval)
+    }
+}
+
+impl std::fmt::Debug for Tenants {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tenants").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,264 @@
+//! The steps of a tenant.
+
+use std::time::Duration;
+
+use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Predicate, Slot, Step, step};
+use kube::ResourceExt as _;
+use serde_json::{Map, json};
+
+use super::content::{files, variables};
+use super::{MANAGER, TEMPLATE, TenantState};
+use crate::frame::fields::{lay, missing};
+use crate::frame::{Claim, FINALIZER, RELEASE, Upkeep, claim, owner_of, release as let_go};
+use crate::resources::{Tenant, TenantSpec};
+use crate::tenancy::access_rights::rule;
+use crate::tenancy::repository::{self, Parent};
+use crate::tenancy::spec::{Fill, apply, patch, tree};
+use crate::tenancy::{CLAIM, RBAC_READY, REPO_READY, TEMPLATE_RENDERED};
+
+/// Annotation that names the template which filled in the gaps.
+const TEMPLATE_ANNOTATION: &str = "lieutenant.syn.tools/tenant-template";
+
+/// How long to wait for what comes by an event, should the event be lost.
+const BACKSTOP: Duration = Duration::from_secs(300);
+
+/// The specification with all that is filled in.
+const SPEC: Slot<TenantSpec> = Slot::new("spec");
+
+/// The steps towards a tenant.
+pub(super) fn pipeline() -> Result<Pipeline<TenantState>, Error> {
+    Pipeline::builder("tenant")
+        .step(claiming())
+        .step(fields())
+        .step(service_account())
+        .step(token_secret())
+        .step(role())
+        .step(role_binding())
+        .step(git_repo())
+        .step(repository_ready())
+        .build()
+}
+
+/// The steps away from it.
+pub(super) fn teardown() -> Result<Pipeline<TenantState>, Error> {
+    Pipeline::builder("tenant.teardown")
+        .step(clusters())
+        .step(release())
+        .build()
+}
+
+fn claiming() -> impl Step<TenantState> {
+    step::<TenantState>(CLAIM).decide(|cx, ()| async move {
+        let state = cx.shared_state();
+        let Some(missing) = Claim::of(&state.object, &[FINALIZER], state.shared.settings.protect, None)
+        else {
+            return Ok(Decision::End(Outcome::done()));
+        };
+        Ok(Decision::act(missing.changes(), async move {
+            claim(&state.shared.access, &state.object, missing).await?;
+            Ok(Outcome::changed("claimed"))
+        }))
+    })
+}
+
+/// Fills in what the tenant leaves out: from the template, from the settings, from its repository.
+fn fields() -> impl Step<TenantState> {
+    step::<TenantState>("fields")
+        .condition(TEMPLATE_RENDERED)
+        .provides(SPEC)
+        .after(CLAIM)
+        .decide(|cx, ()| async move {
+            let state = cx.shared_state();
+            let settings = &state.shared.settings;
+            let own = tree(&state.object.spec)?;
+            let mut fill = Map::new();
+            let mut annotations = Map::new();
+            if let Some(template) = &state.template {
+                fill = missing(&own, &tree(&template.spec.tenant)?);
+                annotations.insert(TEMPLATE_ANNOTATION.to_owned(), json!(TEMPLATE));
+            }
+            let mut whole = own;
+            lay(&mut whole, &fill);
+            if let Some(url) = &settings.global_git_repo_url {
+                let url = missing(&whole, &json!({ "globalGitRepoURL": url }));
+                lay(&mut whole, &url);
+                fill.extend(url);
+            }
+            let mut spec: TenantSpec = serde_json::from_value(whole)
+                .map_err(|error| Failure::invalid(format!("the template gives no tenant: {error}")))?;
+            if !repository::is_silent(spec.git_repo_template.as_ref()) {
+                let given = spec.git_repo_template.clone().unwrap_or_default();
+                let effective = repository::effective(given.clone(), &parent(&state, &spec)?, settings);
+                let more = missing(&tree(&given)?, &tree(&effective)?);
+                if !more.is_empty() {
+                    let more = Map::from_iter([("gitRepoTemplate".to_owned(), json!(more))]);
+                    let mut laid = json!(fill);
+                    lay(&mut laid, &more);
+                    fill = laid.as_object_mut().map(std::mem::take).unwrap_or_default();
+                }
+                spec.git_repo_template = Some(effective);
+                let published = repository::published(state.repository.as_ref());
+                if let Some((url, _)) =
+                    published.filter(|_| !repository::is_unmanaged(spec.git_repo_template.as_ref()))
+                {
+                    fill.insert("gitRepoURL".to_owned(), json!(url));
+                }
+            }
+            let wanted = Fill {
+                spec: fill,
+                labels: Map::new(),
+                annotations,
+            };
+            let Some(patch) = patch(&state.object, MANAGER, &wanted)? else {
+                return Ok(Decision::End(Outcome::Done(spec)));
+            };
+            let plan = vec![Change::new("fill in", "fields of the specification")];
+            Ok(Decision::act(plan, async move {
+                apply::<Tenant>(&state.shared.access, &patch).await?;
+                Ok(Outcome::changed_with(spec, "fields filled in"))
+            }))
+        })
+}
+
+fn parent<'a>(state: &'a TenantState, spec: &'a TenantSpec) -> Result<Parent<'a>, Failure> {
+    Ok(Parent {
+        identity: &state.identity,
+        owner: owner_of(&state.object).ok_or_else(|| Failure::bug("an object without a uid"))?,
+        tenant: &state.identity.name,
+        display_name: spec.display_name.as_deref(),
+        deletion_policy: spec.deletion_policy,
+        creation_policy: spec.creation_policy,
+    })
+}
+
+fn service_account() -> impl Step<TenantState> {
+    step::<TenantState>("service-account")
+        .condition(RBAC_READY)
+        .after(CLAIM)
+        .decide(|cx, ()| async move { cx.state().rights.keep_account(&cx.state().shared.access) })
+}
+
+fn token_secret() -> impl Step<TenantState> {
+    let wanted = Predicate::new("token secrets", |state: &TenantState| {
+        state.shared.settings.token_secrets
+    });
+    step::<TenantState>("token-secret")
+        .condition(RBAC_READY)
+        .after("service-account")
+        .when(wanted)
+        .decide(|cx, ()| async move { cx.state().rights.keep_secret(&cx.state().shared.access) })
+}
+
+fn role() -> impl Step<TenantState> {
+    step::<TenantState>("role")
+        .condition(RBAC_READY)
+        .after(CLAIM)
+        .decide(|cx, ()| async move {
+            let state = cx.state();
+            let own = [state.identity.name.clone()];
+            let clusters: Vec<String> = state.clusters.iter().map(|cluster| cluster.name_any()).collect();
+            let rules: Vec<_> = [
+                rule(&["tenants"], &own, &["get"]),
+                rule(&["clusters"], &clusters, &["get"]),
+                rule(&["clusters/status"], &clusters, &["get", "update", "patch"]),
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
+            state.rights.keep_role(&state.shared.access, &rules)
+        })
+}
+
+/// Made once: an administrator may add subjects.
+fn role_binding() -> impl Step<TenantState> {
+    step::<TenantState>("role-binding")
+        .condition(RBAC_READY)
+        .after("role")
+        .after("service-account")
+        .decide(|cx, ()| async move {
+            cx.state()
+                .rights
+                .keep_binding(&cx.state().shared.access, Upkeep::Once)
+        })
+}
+
+fn git_repo() -> impl Step<TenantState> {
+    step::<TenantState>("git-repo")
+        .condition(REPO_READY)
+        .needs(SPEC)
+        .decide(|cx, spec| async move {
+            let state = cx.state();
+            let Some(mut template) = spec
+                .git_repo_template
+                .clone()
+                .filter(|template| !repository::is_silent(Some(template)))
+            else {
+                return Ok(Decision::End(Outcome::done()));
+            };
+            let content = files(state, &spec);
+            template.template_files = content.files;
+            template.ci_variables = variables(state, &spec);
+            let parent = parent(state, &spec)?;
+            let present = state.repository.as_ref();
+            repository::keep(
+                &state.shared.access,
+                present,
+                &parent,
+                template,
+                &content.annotations,
+            )
+        })
+}
+
+/// What its repository says.
+fn repository_ready() -> impl Step<TenantState> {
+    step::<TenantState>("repository")
+        .condition(REPO_READY)
+        .after("git-repo")
+        .run(|cx, ()| async move {
+            Ok(match repository::problem(cx.state().repository.as_ref()) {
+                Some(problem) => Outcome::wait(BACKSTOP, problem),
+                None => Outcome::done(),
+            })
+        })
+}
+
+/// A tenant does not go before its clusters (B2, B3): they would be stranded.
+fn clusters() -> impl Step<TenantState> {
+    step::<TenantState>("clusters").run(|cx, ()| async move {
+        let names: Vec<String> = cx
+            .state()
+            .clusters
+            .iter()
+            .map(|cluster| cluster.name_any())
+            .collect();
+        if names.is_empty() {
+            return Ok(Outcome::done());
+        }
+        let reason = format!("it has clusters: delete {} first", names.join(", "));
+        Ok(Outcome::wait(BACKSTOP, reason))
+    })
+}
+
+fn release() -> impl Step<TenantState> {
+    step::<TenantState>(RELEASE)
+        .after("clusters")
+        .decide(|cx, ()| async move {
+            let state = cx.shared_state();
+            if !state
+                .object
+                .metadata
+                .finalizers
+                .iter()
+                .flatten()
+                .any(|name| name == FINALIZER)
+            {
+                return Ok(Decision::End(Outcome::done()));
+            }
+            let plan = vec![Change::new("remove", format!("the finalizer {FINALIZER}"))];
+            Ok(Decision::act(plan, async move {
+                let_go(&state.shared.access, &state.object, &[FINALIZER]).await?;
+                Ok(Outcome::changed("released"))
+            }))
+        })
+}

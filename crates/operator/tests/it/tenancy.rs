@@ -1,0 +1,9 @@
+//! The controllers of tenants and clusters, at a real API server with controllers, a real Gitea and a real Vault.
+
+mod cluster;
+mod deletion;
+mod land;
+mod live;
+mod tenant;
+
+pub(crate) use land::Land;

@@ -1,0 +1,279 @@
+//! A namespace with a Git host, a Vault and the three controllers.
+
+use std::sync::Arc;
+
+use evenkeel_core::{Clock as _, ManualClock};
+use evenkeel_operator::git::{GitHost, Project, RepoPath};
+use evenkeel_operator::resources::{Cluster, Condition, ConditionStatus, GitRepo, Tenant, TenantTemplate};
+use evenkeel_operator::vault::{Engine, SecretStore, Vault};
+use evenkeel_operator::{Clusters, GitRepoSettings, GitRepos, TenancySettings, Tenants};
+use evenkeel_steps::Conclusion;
+use evenkeel_telemetry::{SystemClock, Tasks};
+use evenkeel_testkit::{FaultProxy, eventually};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Client, Config, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::admission::server;
+use crate::git::Site;
+use crate::vault::{engine, path, root, server as vault_server, settings as vault_settings};
+
+/// Rounds over all objects until nothing changes.
+const ROUNDS_MAX: usize = 10;
+
+pub(crate) struct Land {
+    pub(crate) site: Site,
+    pub(crate) group: String,
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
+    pub(crate) kubernetes: FaultProxy,
+    /// Before Vault.
+    pub(crate) vault_proxy: FaultProxy,
+    pub(crate) mount: String,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) tenants: Tenants,
+    pub(crate) clusters: Clusters,
+    pub(crate) repos: GitRepos,
+}
+
+impl Land {
+    pub(crate) async fn new() -> Self {
+        Self::with(TenancySettings::default()).await
+    }
+
+    pub(crate) async fn with(settings: TenancySettings) -> Self {
+        let settings = TenancySettings {
+            token_secrets: true,
+            api_url: "https://api.example.org".to_owned(),
+            ..settings
+        };
+        let site = Site::gitlab().await;
+        let client = server().client().await;
+        let namespace = server().namespace("land").await;
+        let kubernetes = FaultProxy::start(server().client().await).await;
+        let mut config = Config::new(kubernetes.url().parse().unwrap());
+        config.default_retry = false;
+        let ours = Client::try_from(config).unwrap();
+        let mount = engine(Engine::V2);
+        let vault_proxy = FaultProxy::before(&vault_server().url()).await;
+        let mut at_vault = vault_settings(&mount, Engine::V2, root());
+        at_vault.address = vault_proxy.url().parse().unwrap();
+        let vault: Arc<dyn SecretStore> = Arc::new(Vault::new(&at_vault).unwrap());
+        let clock = Arc::new(ManualClock::new(SystemClock.now()));
+        let of_repos = GitRepoSettings {
+            protect: settings.protect,
+            ..GitRepoSettings::default()
+        };
+        let land = Self {
+            group: site.new_group().await,
+            tenants: Tenants::new(ours.clone(), settings.clone(), Arc::clone(&clock) as _).unwrap(),
+            clusters: Clusters::new(ours.clone(), settings, Some(vault), Arc::clone(&clock) as _).unwrap(),
+            repos: GitRepos::new(ours, of_repos, Arc::clone(&clock) as _, Tasks::new()).unwrap(),
+            site,
+            namespace,
+            client,
+            kubernetes,
+            vault_proxy,
+            mount,
+            clock,
+        };
+        let data = json!({
+            "endpoint": land.site.url(), "token": land.site.token(), "hostKeys": "git.example.org ssh-ed25519 KEY",
+        });
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "git" }, "stringData": data,
+        });
+        let params = PatchParams::apply("test");
+        land.api::<Secret>()
+            .patch("git", &params, &Patch::Apply(&secret))
+            .await
+            .unwrap();
+        land
+    }
+
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    async fn write<K>(&self, name: &str, spec: Value)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let object = json!({
+            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": { "name": name }, "spec": spec,
+        });
+        let params = PatchParams::apply("test").force();
+        self.api::<K>()
+            .patch(name, &params, &Patch::Apply(&object))
+            .await
+            .unwrap();
+    }
+
+    /// Writes a tenant with a repository and a template for its clusters, and these fields.
+    pub(crate) async fn tenant(&self, name: &str, more: Value) {
+        let mut spec = json!({
+            "displayName": "One Corp.",
+            "gitRepoTemplate": { "path": self.group, "repoName": name, "apiSecretRef": { "name": "git" } },
+            "clusterTemplate": {
+                "facts": { "from": "template", "created": "{{ .CreationTimestamp }}" },
+                "gitRepoTemplate": {
+                    "path": self.group, "repoName": "{{ .Name }}", "apiSecretRef": { "name": "git" },
+                },
+            },
+        });
+        for (field, value) in more.as_object().unwrap() {
+            spec[field] = value.clone();
+        }
+        self.write::<Tenant>(name, spec).await;
+    }
+
+    /// Writes a cluster of tenant `t-one`, with these fields.
+    pub(crate) async fn cluster(&self, name: &str, more: Value) {
+        let mut spec = json!({ "displayName": "A Cluster", "tenantRef": { "name": "t-one" }, "facts": { "cloud": "exo" } });
+        for (field, value) in more.as_object().unwrap() {
+            spec[field] = value.clone();
+        }
+        self.write::<Cluster>(name, spec).await;
+    }
+
+    pub(crate) async fn template(&self, spec: Value) {
+        self.write::<TenantTemplate>("default", spec).await;
+    }
+
+    /// Runs passes over everything until none changes anything; Kubernetes fills in tokens meanwhile.
+    pub(crate) async fn settle(&self) {
+        let mut seen = String::new();
+        for _ in 0..ROUNDS_MAX {
+            self.tokens().await;
+            let (writes, timelines) = self.round().await;
+            if writes.is_empty() {
+                return;
+            }
+            seen = format!("{writes:#?}\n{timelines}");
+        }
+        panic!("not settled after {ROUNDS_MAX} rounds: {seen}");
+    }
+
+    /// One pass over every object: what was written, and the timelines.
+    pub(crate) async fn round(&self) -> (Vec<String>, String) {
+        let before = self.kubernetes.requests();
+        let mut timelines = String::new();
+        for name in names(&self.api::<Tenant>()).await {
+            timelines += &self.tenants.pass(&self.namespace, &name).await.unwrap().timeline;
+        }
+        for name in names(&self.api::<Cluster>()).await {
+            timelines += &self.clusters.pass(&self.namespace, &name).await.unwrap().timeline;
+        }
+        for name in names(&self.api::<GitRepo>()).await {
+            let passed = self.repos.pass(&self.namespace, &name).await.unwrap();
+            timelines += &passed.timeline;
+            if passed.conclusion == Some(Conclusion::Changed) {
+                timelines += "(changed)\n";
+            }
+        }
+        let passed = self.kubernetes.passed();
+        let writes = passed[before..].iter().filter(|call| !call.starts_with("GET "));
+        (writes.cloned().collect(), timelines)
+    }
+
+    /// Waits until Kubernetes has put tokens into the Secrets of service accounts.
+    async fn tokens(&self) {
+        eventually("tokens of service accounts", async || {
+            let secrets = self
+                .api::<Secret>()
+                .list(&Default::default())
+                .await
+                .unwrap()
+                .items;
+            let waiting = secrets.iter().find(|secret| {
+                secret.type_.as_deref() == Some("kubernetes.io/service-account-token")
+                    && !secret
+                        .data
+                        .as_ref()
+                        .is_some_and(|data| data.contains_key("token"))
+            });
+            waiting.map_or(Ok(()), |secret| Err(secret.name_any()))
+        })
+        .await;
+    }
+
+    pub(crate) async fn get<K>(&self, name: &str) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        self.api::<K>().get(name).await.unwrap()
+    }
+
+    pub(crate) async fn delete<K>(&self, name: &str)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        self.api::<K>().delete(name, &Default::default()).await.unwrap();
+    }
+
+    pub(crate) async fn annotate<K>(&self, name: &str, annotation: &str, value: &str)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let fields = json!({ "metadata": { "annotations": { annotation: value } } });
+        let params = PatchParams::default();
+        self.api::<K>()
+            .patch(name, &params, &Patch::Merge(&fields))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn project(&self, name: &str) -> Option<Project> {
+        let path = RepoPath::new(&self.group, name).unwrap();
+        self.site.host().find(&path).await.unwrap()
+    }
+
+    pub(crate) fn host(&self) -> Arc<dyn GitHost> {
+        self.site.host()
+    }
+
+    /// What Vault has below a cluster's path.
+    pub(crate) async fn secret(&self, tenant: &str, cluster: &str) -> Option<String> {
+        let store = crate::vault::store(&self.mount, Engine::V2);
+        let reading = store
+            .read(&path(&format!("{tenant}/{cluster}/steward")))
+            .await
+            .unwrap();
+        reading.data?.get("token").map(str::to_owned)
+    }
+}
+
+async fn names<K>(api: &Api<K>) -> Vec<String>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let list = api.list(&Default::default()).await.unwrap();
+    list.items.iter().map(kube::ResourceExt::name_any).collect()
+}
+
+pub(crate) fn assert_condition(conditions: &[Condition], kind: &str, status: ConditionStatus, says: &str) {
+    let found = conditions.iter().find(|condition| condition.kind == kind);
+    let is_so = found.is_some_and(|found| found.status == status && found.message.contains(says));
+    assert!(
+        is_so,
+        "{kind} should be {status:?} and say {says:?}: {conditions:#?}"
+    );
+}
