@@ -167,13 +167,6 @@ macro_rules! contract {
                     changes_are_found_by_object_and_time,
                     changes_come_in_pages,
                 },
-                rotation::{
-                    a_rotation_reaches_every_value,
-                    a_rotation_goes_on_where_it_was_cut_off,
-                    a_rotation_does_not_undo_what_others_write,
-                    a_key_in_use_is_not_removed,
-                    a_broken_ring_leaves_the_keys_in_use,
-                },
                 concurrent::{
                     everybody_at_once,
                 },
@@ -189,5 +182,25 @@ macro_rules! contract {
     };
 }
 
+/// What a database promises besides whose values are encrypted at rest.
+macro_rules! encryption {
+    ($name:ident, $backend:ident) => {
+        mod $name {
+            on!($backend:
+                rotation::{
+                    a_rotation_reaches_every_value,
+                    a_rotation_goes_on_where_it_was_cut_off,
+                    a_rotation_does_not_undo_what_others_write,
+                    a_key_in_use_is_not_removed,
+                    a_broken_ring_leaves_the_keys_in_use,
+                },
+            );
+        }
+    };
+}
+
+contract!(memory, Memory);
 contract!(sqlite, Sqlite);
 contract!(postgres, Pg);
+encryption!(sqlite_encryption, Sqlite);
+encryption!(postgres_encryption, Pg);

@@ -8,9 +8,9 @@ use crate::Error;
 use crate::sql::{Connection, database, query_scalar};
 
 /// How far one operation sets the next of its tenant back: about the time it holds a slot's share.
-const SHARE_MILLIS: i64 = 20;
+pub(crate) const SHARE_MILLIS: i64 = 20;
 /// The furthest that an operation is set back, so that it is reached whatever its tenant asks for.
-const SET_BACK_MAX_MILLIS: i64 = 10 * 60 * 1_000;
+pub(crate) const SET_BACK_MAX_MILLIS: i64 = 10 * 60 * 1_000;
 
 /// The last place that a tenant holds in a lane.
 pub(in crate::sql) const LAST_PLACE: &str =

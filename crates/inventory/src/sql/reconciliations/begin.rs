@@ -208,28 +208,15 @@ impl SqlStore {
             .await?;
         let failing = new.failing.as_ref();
         let next = Next {
-            state: match failing {
-                _ if new.strategy == Strategy::Delete => ClusterState::Deleting,
-                Some(_) => ClusterState::Degraded,
-                None => ClusterState::Reconciling,
-            },
+            state: new.state(),
             observed_version: version,
             reason: failing.map(|failing| failing.reason.as_str()),
             due: DueWrite::Set(None),
             failures: FailureCount::Keep,
         };
         self.write_status(&mut transaction, &present, next).await?;
-        match failing {
-            Some(failing) => {
-                self.write_not_ready(&mut transaction, cluster, &failing.components)
-                    .await?;
-            }
-            // What was not ready before goes; it does not tell why something could not be deleted.
-            None if new.strategy == Strategy::Delete => {
-                self.write_not_ready(&mut transaction, cluster, &BTreeMap::new())
-                    .await?;
-            }
-            None => {}
+        if let Some(not_ready) = new.not_ready() {
+            self.write_not_ready(&mut transaction, cluster, &not_ready).await?;
         }
         forget_asked(&mut transaction, &present).await?;
         transaction.commit(BEGINNING).await?;
