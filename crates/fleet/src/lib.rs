@@ -47,6 +47,9 @@ mod requests;
 mod scheduler;
 mod settings;
 mod siblings;
+#[cfg(feature = "simulation")]
+pub mod simulation;
+mod site;
 mod targets;
 mod tuning;
 mod views;
