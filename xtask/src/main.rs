@@ -40,7 +40,7 @@ struct Arguments {
 enum Task {
     /// Prepare the real servers and tools that tests need, in a cache outside the repository.
     Setup,
-    /// Prepare, then run all tests.
+    /// Prepare, then run all tests, and simulated schedules.
     Test(test::Arguments),
     /// Render charts with Helm and with Evenkeel, and tell where they differ.
     Charts(charts::Arguments),

@@ -40,6 +40,7 @@ mod renders;
 mod retention;
 mod revisions;
 mod rotation;
+mod rules;
 mod settings;
 mod signals;
 mod sql;

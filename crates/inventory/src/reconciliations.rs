@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ClusterState, ComponentName, ConfigurationVersion, DueReason, Fence, ObjectChange, OperationId,
-    OperationState, ReconciliationId, ReconciliationState, Strategy,
+    ClusterId, ClusterState, ComponentName, ConfigurationVersion, DueReason, Fence, ObjectChange,
+    OperationId, OperationState, ReconciliationId, ReconciliationState, Strategy,
 };
 use jiff::Timestamp;
 

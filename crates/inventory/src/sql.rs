@@ -53,8 +53,6 @@ mod store;
 pub(crate) use connection::{Connection, Pool};
 pub(crate) use failures::{database, repeating};
 pub use options::{Location, OpenOptions, POSTGRES_CONNECTIONS, PostgresOptions, Synchronous, TimeSource};
-#[cfg(feature = "memory")]
-pub(crate) use queue::fair::{SET_BACK_MAX_MILLIS, SHARE_MILLIS};
 pub(crate) use row::{Cells, Row};
 pub(crate) use statement::{Statement, batch, query, query_as, query_scalar};
 pub use store::SqlStore;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_fleet::simulation::{Outcome, run};
 
-/// How many schedules are run here, where nothing is optimized.
-const SCHEDULES: u64 = 5_000;
+/// How many schedules are run here, where little is optimized; `cargo xtask test` runs 100,000 besides.
+const SCHEDULES: u64 = 500;
 /// Two, so that the other tests go on meanwhile.
 const THREADS: u64 = 2;
 
@@ -35,7 +35,7 @@ fn no_schedule_breaks_a_promise() {
 
 #[test]
 fn the_same_seed_gives_the_same_schedule() {
-    for seed in 1..=200 {
+    for seed in 1..=40 {
         let first = run(seed, true).unwrap();
         assert!(!first.trace.is_empty() && first.steps as usize == first.trace.len());
         // On another thread, with other addresses and hashes, and without words.

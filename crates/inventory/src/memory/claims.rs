@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_core::{ComponentName, DueReason, Lease, OperationId, OperationState, OperationStateKind};
 
 use super::Transaction;
-use super::operations::rank;
+use crate::rules::rank;
 use crate::sql::rows::{moment, reason_of_lane, span};
 use crate::{ClaimLimits, ClaimRequest, ClaimedOperation, Claims, Error, Level, Settled, Signal};
 
@@ -34,16 +34,23 @@ impl Transaction<'_> {
     /// Ends what time has decided: leases return operations to the queue, retries become claimable, waits fail.
     fn wake(&mut self, settled: &mut Vec<Settled>) -> Result<(), Error> {
         let now = self.now;
-        let mut woken: Vec<(i64, OperationId)> = self
+        let mut woken: Vec<(i64, OperationId, OperationStateKind)> = self
             .rows
             .operations
             .iter()
-            .filter_map(|(id, row)| Some((row.wake_at.filter(|at| *at <= now)?, id.clone())))
+            .filter_map(|(id, row)| {
+                let at = row.wake_at.filter(|at| *at <= now)?;
+                Some((at, id.clone(), row.kind_of_state()))
+            })
             .collect();
-        woken.sort();
+        woken.sort_unstable_by(|(at, id, _), (other_at, other, _)| (at, id).cmp(&(other_at, other)));
         woken.truncate(CLAIM_MAX);
-        for (_, id) in woken {
+        for (_, id, was) in woken {
             let row = self.rows.operation(&id)?;
+            // What one of them ends may have ended others of them, or let them go on.
+            if row.kind_of_state() != was {
+                continue;
+            }
             let state = match (row.stopped(), &row.state) {
                 (Some(state), _) => state,
                 (None, OperationState::Running) => {

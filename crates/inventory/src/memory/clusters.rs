@@ -9,11 +9,11 @@ use evenkeel_core::{
 };
 use evenkeel_telemetry::request;
 
-use super::due::DueWrite;
 use super::rows::{ClusterRow, ConfigurationRow, Rows, StatusRow};
 use super::status::Next;
 use super::{MemoryStore, Transaction};
 use crate::canonical::canonical;
+use crate::rules::DueWrite;
 use crate::sql::rows::{int, lane, moment, reason_of_lane, refuse_nul, uint};
 use crate::{
     AuditAction, Change, Cluster, ClusterFilter, ClusterStatus, Clusters, Configuration,

@@ -56,10 +56,12 @@ impl Transaction<'_> {
             deletions: needed.deletions.iter().take(DELETIONS_KEPT).cloned().collect(),
             deleted: needed.deletions.len() as u64,
             of: needed.of as u64,
-            asked_at: before.as_ref().map_or(moment(now), |before| before.asked_at),
+            asked_at: before
+                .as_ref()
+                .map_or_else(|| moment(now), |before| before.asked_at),
             until: before
                 .as_ref()
-                .map_or(moment(now + span(question.within)), |before| before.until),
+                .map_or_else(|| moment(now + span(question.within)), |before| before.until),
             given_at: before.as_ref().and_then(|before| before.given_at),
             request_id: before.and_then(|before| before.request_id),
             key,

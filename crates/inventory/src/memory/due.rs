@@ -4,63 +4,17 @@ use evenkeel_core::{ClusterId, ConfigurationVersion, DueReason};
 use evenkeel_telemetry::request;
 
 use super::Transaction;
-use super::rows::{DueTime, StatusRow};
+use crate::rules::{DueTime, DueWrite, rank};
 use crate::sql::rows::{lane, millis, moment, reason_of_lane, uint};
 use crate::{Asked, AuditAction, CheckNote, DueBatch, DueCluster, DueStamp, Error, PAGE_MAX, Signal};
-
-/// How much longer one of the next less urgent lane has to have waited to come first.
-const LANE_AGEING_MILLIS: i64 = 60 * 60 * 1_000;
-
-/// What a due time becomes.
-#[derive(Clone, Copy)]
-pub(super) enum DueWrite {
-    /// As it is.
-    Keep,
-    /// Exactly this.
-    Set(Option<DueTime>),
-    /// This, unless the present one is more urgent.
-    Merge(DueTime),
-}
-
-impl StatusRow {
-    /// The due time after `write`, and whether it was set.
-    pub(super) fn due_after(&self, write: DueWrite, now: i64) -> (Option<DueTime>, bool) {
-        let resumed = |(at, lane): DueTime| match self.suspended_until {
-            Some(until) if lane != self::lane(DueReason::Deletion) => (at.max(until), lane),
-            _ => (at, lane),
-        };
-        match (write, self.due) {
-            (DueWrite::Keep, due) => (due, false),
-            (DueWrite::Set(due), _) => (due.map(resumed), true),
-            (DueWrite::Merge(new), present) => {
-                let new = resumed(new);
-                (
-                    Some(
-                        present
-                            .filter(|present| is_more_urgent(*present, new, now))
-                            .unwrap_or(new),
-                    ),
-                    true,
-                )
-            }
-        }
-    }
-}
-
-/// Among those due already by lane, else by time.
-fn is_more_urgent(a: DueTime, b: DueTime, now: i64) -> bool {
-    match a.0 <= now && b.0 <= now {
-        true => (a.1, a.0) <= (b.1, b.0),
-        false => a <= b,
-    }
-}
 
 impl Transaction<'_> {
     /// Sets the due time alone.
     pub(super) fn write_due(&mut self, cluster: &ClusterId, write: DueWrite) -> Result<(), Error> {
         let (now, request) = (self.now, request::current());
-        let status = &mut self.write().cluster_mut(cluster)?.status;
-        let (due, _) = status.due_after(write, now);
+        let row = self.write().cluster_mut(cluster)?;
+        let (due, _) = row.standing().due_after(write, now);
+        let status = &mut row.status;
         // A due time that stays belongs to the call that set it.
         if due != status.due || request.is_some() {
             status.request_id = request;
@@ -126,7 +80,7 @@ impl Transaction<'_> {
                 None => {}
             }
         }
-        due.sort_by_key(|((at, lane), ..)| (at + lane * LANE_AGEING_MILLIS, *lane));
+        due.sort_by_key(|((at, lane), ..)| (rank(*at, *lane), *lane));
         due.truncate(limit);
         let next_at = match due.len() >= limit {
             true => Some(moment(self.now)),

@@ -11,19 +11,12 @@ use evenkeel_core::{
 
 use super::rows::{OperationRow, Previous};
 use super::{MemoryStore, Transaction};
+use crate::rules::rank;
 use crate::sql::rows::{moment, span};
 use crate::{
     ClaimLimits, ClaimRequest, Claims, Error, Heartbeat, HeartbeatOutcome, Level, Queue, Report, Settled,
     Signal, StopReason, TimelineEntry,
 };
-
-/// How much longer an operation has to have waited to go before one of the next more urgent lane.
-const LANE_AGEING_MILLIS: i64 = 60 * 60 * 1_000;
-
-/// The place in the queue of an operation that becomes claimable now.
-pub(super) fn rank(now: i64, lane: i64) -> i64 {
-    now + lane * LANE_AGEING_MILLIS
-}
 
 impl OperationRow {
     /// Makes it claimable, once nothing blocks it.

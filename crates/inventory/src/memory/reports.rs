@@ -5,9 +5,7 @@ use evenkeel_core::{ObjectChange, OperationId, OperationState, OperationStateKin
 use super::Transaction;
 use super::rows::{Previous, ReportRow};
 use crate::sql::rows::millis;
-use crate::{
-    Error, Report, Settled, Signal, TIMELINE_ENTRIES_MAX, TIMELINE_MESSAGE_BYTES_MAX, TimelineEntry,
-};
+use crate::{Error, Report, Settled, Signal, TIMELINE_ENTRIES_MAX, TimelineEntry};
 
 impl Transaction<'_> {
     /// Takes reports one after the other; what is refused writes nothing.
@@ -95,15 +93,7 @@ impl Transaction<'_> {
         if changes.is_empty() && timeline.is_empty() {
             return;
         }
-        let surplus = timeline.len().saturating_sub(TIMELINE_ENTRIES_MAX);
-        let mut timeline = timeline.get(surplus..).unwrap_or_default().to_vec();
-        for entry in &mut timeline {
-            if entry.message.len() > TIMELINE_MESSAGE_BYTES_MAX {
-                let end = entry.message.floor_char_boundary(TIMELINE_MESSAGE_BYTES_MAX);
-                entry.message.truncate(end);
-                entry.message.push('…');
-            }
-        }
+        let timeline = TimelineEntry::within_bounds(timeline);
         let Some(row) = self.write().operations.get_mut(id) else {
             return;
         };

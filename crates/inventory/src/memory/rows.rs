@@ -8,10 +8,8 @@ use evenkeel_core::{
     OperationState, OperationStateKind, ReconciliationId, ReconciliationState, Sensitive, Strategy,
 };
 
+use crate::rules::{DueTime, Standing};
 use crate::{Asked, AuditEntry, ComponentOperation, Consent, Error, Setting, StopReason, TimelineEntry};
-
-/// A due time: the moment in milliseconds, and the lane.
-pub(super) type DueTime = (i64, i64);
 
 /// All rows.
 #[derive(Default)]
@@ -173,9 +171,17 @@ pub(super) struct ChoreRow {
 }
 
 impl ClusterRow {
-    /// Whether attempts or time were used up for the newest version: only a change or a person starts it again.
-    pub(super) fn is_given_up(&self) -> bool {
-        self.status.state == ClusterState::Failed && self.status.observed_version == self.version
+    /// What of it decides what may be written.
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            state: self.status.state,
+            observed_version: self.status.observed_version,
+            version: self.version,
+            deleting: self.deletion.is_some(),
+            due: self.status.due,
+            stamp: self.status.stamp,
+            suspended_until: self.status.suspended_until,
+        }
     }
 }
 

@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ComponentName, DueReason, Error as CoreError, Fence, ObjectChange, OperationId,
-    OperationState, OperationStateKind, ReconciliationId, ReconciliationState, Strategy, Transition as _,
+    ClusterId, ComponentName, Error as CoreError, Fence, ObjectChange, OperationId, OperationState,
+    OperationStateKind, ReconciliationId, ReconciliationState, Transition as _,
 };
 
-use super::due::DueWrite;
-use super::operations::rank;
 use super::rows::{OperationRow, Previous, RunRow};
 use super::status::Next;
 use super::{MemoryStore, Transaction};
+use crate::rules::{DueWrite, Places, rank};
 use crate::sql::rows::{int, lane, millis, moment};
-use crate::sql::{SET_BACK_MAX_MILLIS, SHARE_MILLIS};
 use crate::{
     Begun, ComponentOperation, Cursor, Error, FailureCount, Finish, NewReconciliation, Operation, Page,
     PageRequest, Reconciliation, Reconciliations, Recorded, Signal, StopReason, TimelineEntry,
@@ -106,25 +104,9 @@ impl Transaction<'_> {
         new.check()?;
         let now = self.now;
         let cluster = &new.cluster;
-        let row = self.rows.live_cluster(cluster)?;
+        let row = self.rows.cluster(cluster)?;
+        row.standing().admits(new)?;
         let version = int(new.version.0);
-        if version > row.version {
-            return Err(Error::not_found(
-                "configuration version",
-                format!("{cluster}/{version}"),
-            ));
-        }
-        let deleting = row.deletion.is_some();
-        if deleting && new.strategy != Strategy::Delete {
-            return Err(Error::BeingDeleted(cluster.clone()));
-        }
-        let unwanted = !deleting && new.strategy == Strategy::Delete;
-        let acted_upon = new.stamp.is_some_and(|stamp| stamp.0 != row.status.stamp);
-        let by_itself = !matches!(new.reason, DueReason::Change | DueReason::Deletion);
-        let given_up = by_itself && row.is_given_up();
-        if version < row.version || unwanted || acted_upon || given_up {
-            return Err(Error::Outdated(cluster.clone()));
-        }
         let (tenant, request_id) = (
             row.tenant.clone().unwrap_or_default(),
             row.status.request_id.clone(),
@@ -362,11 +344,7 @@ impl Transaction<'_> {
             .values()
             .filter(|row| row.tenant == tenant && row.lane == lane);
         let last = of_tenant.filter_map(|row| row.rank).max();
-        let behind = last.map_or(first, |last| last + SHARE_MILLIS);
-        Places {
-            first,
-            next: behind.clamp(first, first + SET_BACK_MAX_MILLIS),
-        }
+        Places::behind(first, last)
     }
 
     fn finish(&mut self, id: &ReconciliationId, finish: &Finish) -> Result<Recorded, Error> {
@@ -458,20 +436,6 @@ impl Transaction<'_> {
             .filter_map(|id| self.rows.operations.get_key_value(id));
         let all = own.into_iter().chain(carried);
         Ok(all.map(|(id, row)| operation_view(id, row)).collect())
-    }
-}
-
-/// The places of a tenant's operations that become ready together.
-struct Places {
-    first: i64,
-    next: i64,
-}
-
-impl Places {
-    fn take(&mut self) -> i64 {
-        let place = self.next;
-        self.next = (place + SHARE_MILLIS).min(self.first + SET_BACK_MAX_MILLIS);
-        place
     }
 }
 

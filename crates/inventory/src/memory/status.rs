@@ -5,9 +5,9 @@ use evenkeel_core::{ClusterId, ClusterState, ConfigurationVersion, DueReason, Tr
 use evenkeel_telemetry::request;
 use jiff::Timestamp;
 
-use super::due::DueWrite;
 use super::rows::HistoryRow;
 use super::{MemoryStore, Transaction};
+use crate::rules::DueWrite;
 use crate::sql::rows::{int, lane, millis, moment, uint};
 use crate::{
     Asked, CheckNote, ComponentStatus, Cursor, Due, DueBatch, Error, FailureCount, Page, PageRequest,
@@ -27,11 +27,12 @@ impl Transaction<'_> {
     /// Writes a cluster's status. Answers whether anything a reader sees changed.
     pub(super) fn write_status(&mut self, id: &ClusterId, next: &Next<'_>) -> Result<bool, Error> {
         let (now, request) = (self.now, request::current());
-        let present = &self.rows.cluster(id)?.status;
+        let row = self.rows.cluster(id)?;
+        let present = &row.status;
         present.state.check(next.state).map_err(Error::Refused)?;
         let moved = present.state != next.state || present.observed_version != next.observed_version;
         let changed = moved || present.reason.as_deref() != next.reason;
-        let (due, due_set) = present.due_after(next.due, now);
+        let (due, due_set) = row.standing().due_after(next.due, now);
         let failures = match next.failures {
             FailureCount::Keep => present.failures,
             FailureCount::Reset => 0,
@@ -72,46 +73,19 @@ impl Transaction<'_> {
     /// Records a status that somebody reports, unless it speaks of the past.
     pub(super) fn apply_status(&mut self, id: &ClusterId, change: &StatusChange) -> Result<Recorded, Error> {
         let row = self.rows.cluster(id)?;
-        let (before, stamp, due_before) = (row.status.state, row.status.stamp, row.status.due);
-        let about_deletion = matches!(
-            change.state,
-            ClusterState::Deleting | ClusterState::DeleteFailed | ClusterState::Deleted
-        );
-        let observed_version = int(change.observed_version.0);
-        if !about_deletion && (observed_version < row.version || row.deletion.is_some()) {
+        let before = row.status.state;
+        let Some(counted) = row.standing().judge(id, change)? else {
             return Ok(Recorded::Outdated);
-        }
-        if observed_version > row.version {
-            let id = format!("{id}/{observed_version}");
-            return Err(Error::not_found("configuration version", id));
-        }
-        let of_the_past = change.stamp.is_some_and(|of| of.0 != stamp);
-        // What was looked at before it was given up says nothing of it any more.
-        if of_the_past && row.is_given_up() && due_before.is_none() {
-            return Ok(Recorded::Outdated);
-        }
-        let acted_upon = change.stamp.is_some_and(|of| of.0 == stamp) || due_before.is_none();
-        let gives_up = change.state == ClusterState::Failed && change.due == Due::Never;
-        let asked_for = [lane(DueReason::Deletion), lane(DueReason::Change)];
-        let is_asked_for = due_before.is_some_and(|(_, lane)| asked_for.contains(&lane));
-        let due = match (change.due, acted_upon) {
-            // The next check by interval would take up as new what has just been given up.
-            (Due::Never, false) if gives_up && !is_asked_for => DueWrite::Set(None),
-            (Due::Keep, _) | (Due::Never, false) => DueWrite::Keep,
-            (Due::Never, true) => DueWrite::Set(None),
-            (Due::At(at, reason), true) => DueWrite::Set(Some((millis(at), lane(reason)))),
-            (Due::At(at, reason), false) => DueWrite::Merge((millis(at), lane(reason))),
         };
         let next = Next {
             state: change.state,
-            observed_version,
+            observed_version: int(change.observed_version.0),
             reason: change.reason.as_deref(),
-            due,
+            due: counted.due,
             failures: change.failures,
         };
         let mut changed = self.write_status(id, &next)?;
-        // All that was asked for is there, or cannot be.
-        if acted_upon && matches!(change.due, Due::Never | Due::At(_, DueReason::Periodic)) {
+        if counted.asked_is_over {
             self.write().cluster_mut(id)?.status.asked = None;
         }
         if let Some(not_ready) = &change.not_ready {

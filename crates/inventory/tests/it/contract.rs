@@ -79,7 +79,9 @@ macro_rules! contract {
                     many_checks_are_noted_at_once,
                     a_suspended_cluster_is_not_due,
                     failures_are_counted_per_version,
-                    components_that_are_not_ready_are_named, what_is_tried_again_leaves_the_cluster_degraded,
+                    components_that_are_not_ready_are_named,
+                    an_old_look_ends_no_life,
+                    what_is_tried_again_leaves_the_cluster_degraded,
                     clusters_are_counted_by_state,
                 },
                 runs::{
@@ -119,6 +121,8 @@ macro_rules! contract {
                     a_carried_retry_is_tried_at_once,
                     a_new_operation_waits_for_the_former,
                     the_former_ends_with_its_lease,
+                    what_ended_with_another_is_not_ended_again,
+                    who_is_let_go_on_at_the_deadline_does,
                 },
                 queue::{
                     dependencies_give_the_order,
