@@ -15,6 +15,7 @@ mod lint;
 mod process;
 mod repository;
 mod setup;
+mod simulate;
 mod test;
 
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ struct Arguments {
 enum Task {
     /// Prepare the real servers and tools that tests need, in a cache outside the repository.
     Setup,
-    /// Prepare, then run all tests.
+    /// Prepare, then run all tests, and simulated schedules.
     Test(test::Arguments),
     /// Render charts with Helm and with Evenkeel, and tell where they differ.
     Charts(charts::Arguments),
@@ -49,6 +50,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Write the files that are made from code: the definitions of the custom resources in `deploy/crds`.
     Generate,
+    /// Run schedules of motherships, workers and faults in virtual time; a failing seed tells how to see it again.
+    Simulate(simulate::Arguments),
     /// Find out which functions a render runs, and have them lie side by side in the binary (needs valgrind).
     LinkOrder(link_order::Arguments),
     /// Check formatting, lints, documentation, licences, and the rules of the house.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Task::FuzzOracle(arguments) => fuzz_oracle::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&repository, &arguments),
         Task::Generate => generate::run(&repository),
+        Task::Simulate(arguments) => simulate::run(&repository, &arguments),
         Task::LinkOrder(arguments) => link_order::run(&repository, &arguments),
         Task::Lint(arguments) => lint::run(&repository, &arguments),
     });

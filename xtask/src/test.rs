@@ -1,4 +1,4 @@
-//! `cargo xtask test`: prepare, then run all tests.
+//! `cargo xtask test`: prepare, then run all tests, and simulated schedules.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{ExitStatus, Stdio};
@@ -9,7 +9,7 @@ use evenkeel_realparts::Cache;
 
 use crate::process::{cargo, describe};
 use crate::repository::Repository;
-use crate::setup;
+use crate::{setup, simulate};
 
 /// How many failed tests are run again, alone, before the run is failed. A test that then passes is unsteady: a fault
 /// to be mended, named in the closing lines, but none that says anything of the change at hand. More than these are no
@@ -39,7 +39,7 @@ pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> 
         bail!("no test ran: does the filter match any?");
     }
     if status.success() {
-        return Ok(());
+        return simulate(repository, arguments);
     }
     if !tally.may_be_unsteady() {
         bail!("tests failed ({status})");
@@ -59,6 +59,20 @@ pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> 
         );
     }
     println!("\n{}", tally.after_second_try());
+    simulate(repository, arguments)
+}
+
+/// Runs simulated schedules, where all tests were asked for.
+fn simulate(repository: &Repository, arguments: &Arguments) -> Result<()> {
+    if arguments.package.is_empty() && arguments.runner.is_empty() {
+        let started = Instant::now();
+        println!();
+        simulate::run_in_tests(repository)?;
+        println!(
+            "simulated in {} s, building included",
+            started.elapsed().as_secs()
+        );
+    }
     Ok(())
 }
 

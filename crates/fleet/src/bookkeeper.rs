@@ -193,7 +193,7 @@ async fn end(
     let now = inner.clock.now();
     let failures = cluster.status.failures.saturating_add(1);
     let timing = Timing {
-        retry: pause::after(now, pause::backoff(&settings, failures, pause::jitter())),
+        retry: pause::after(now, pause::backoff(&settings, failures, inner.jitter())),
         periodic: after_work(
             inner,
             &cluster.id,
@@ -260,6 +260,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
             log(&id, give_up(&inner, &id).await);
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(BACKSTOP) => {}
         }

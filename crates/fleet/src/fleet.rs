@@ -21,11 +21,14 @@ use crate::instances::Instances;
 use crate::kubeconfigs::{KubeconfigClusters, Kubeconfigs};
 use crate::refused_calls::RefusedCalls;
 use crate::siblings::SiblingSets;
+use crate::site::{Site, Targeted};
 use crate::targets::Targets;
 use crate::tuning::Tuning;
 use crate::watches::{Watched, Watches};
 use crate::workers::Workers;
-use crate::{Error, Settings, bookkeeper, cleaner, instances, keys, look, scheduler, sync, tuning, workers};
+use crate::{
+    Error, Settings, bookkeeper, cleaner, instances, keys, look, pause, scheduler, sync, tuning, workers,
+};
 
 /// The content type of [`Fleet::metrics`].
 pub const METRICS_CONTENT_TYPE: &str = evenkeel_telemetry::metrics::CONTENT_TYPE;
@@ -85,6 +88,9 @@ pub(crate) struct Inner {
     pub(crate) notes: Batch<CheckNote, Result<(), String>>,
     pub(crate) reports: Batch<Report, Result<Settled, evenkeel_inventory::Error>>,
     metrics: Metrics,
+    /// Where its clusters are.
+    pub(crate) site: Arc<dyn Site>,
+    jitter: pause::Jitter,
     started: AtomicBool,
 }
 
@@ -94,6 +100,17 @@ impl fmt::Debug for Fleet {
             .field("settings", &self.0.settings)
             .finish_non_exhaustive()
     }
+}
+
+/// Starts a service of a fleet.
+macro_rules! service {
+    ($inner:expr, $name:literal, $run:path) => {
+        let service = Arc::clone($inner);
+        drop($inner.tasks.service($name, Restart::default(), move |token| {
+            let service = Arc::clone(&service);
+            async move { $run(service, token).await }
+        }));
+    };
 }
 
 impl Fleet {
@@ -170,6 +187,8 @@ impl Fleet {
             notes: Batch::new(),
             reports: Batch::new(),
             metrics,
+            site: Arc::new(Targeted),
+            jitter: Arc::new(pause::jitter),
             started: AtomicBool::new(false),
         })))
     }
@@ -180,33 +199,17 @@ impl Fleet {
         if self.0.started.swap(true, Ordering::Relaxed) {
             return;
         }
+        self.0.work();
         let inner = &self.0;
-        let restart = Restart::default();
-        macro_rules! service {
-            ($name:literal, $run:path) => {
-                let service = Arc::clone(inner);
-                drop(inner.tasks.service($name, restart, move |token| {
-                    let service = Arc::clone(&service);
-                    async move { $run(service, token).await }
-                }));
-            };
+        service!(inner, "instances", instances::serve);
+        service!(inner, "keys", keys::serve);
+        service!(inner, "settings", tuning::serve);
+        if inner.settings.role.looks() {
+            service!(inner, "cleaner", cleaner::serve);
+            service!(inner, "broker-sync", sync::serve);
         }
-        let role = inner.settings.role;
-        service!("instances", instances::serve);
-        service!("keys", keys::serve);
-        service!("settings", tuning::serve);
-        if role.looks() {
-            service!("check-notes", look::write_notes);
-            service!("bookkeeper", bookkeeper::serve);
-            service!("cleaner", cleaner::serve);
-            service!("broker-sync", sync::serve);
-            service!("scheduler", scheduler::serve);
-        }
-        if role.works() {
-            service!("reports", workers::write_reports);
-            service!("heartbeat", workers::heartbeat);
-            service!("progress", workers::tell_progress);
-            service!("workers", workers::serve);
+        if inner.settings.role.works() {
+            service!(inner, "progress", workers::tell_progress);
         }
     }
 
@@ -278,8 +281,89 @@ impl Fleet {
 }
 
 impl Inner {
+    /// Starts what looks at clusters, works on operations and keeps the books.
+    pub(crate) fn work(self: &Arc<Self>) {
+        let role = self.settings.role;
+        if role.looks() {
+            service!(self, "check-notes", look::write_notes);
+            service!(self, "bookkeeper", bookkeeper::serve);
+        }
+        if role.works() {
+            service!(self, "reports", workers::write_reports);
+            service!(self, "heartbeat", workers::heartbeat);
+            service!(self, "workers", workers::serve);
+        }
+        if role.looks() {
+            service!(self, "scheduler", scheduler::serve);
+        }
+    }
+
+    /// A random number in `0.0..1.0`, so that what failed together does not come back together.
+    pub(crate) fn jitter(&self) -> f64 {
+        (self.jitter)()
+    }
+
     /// In whose name the objects of a cluster are kept.
     pub(crate) fn owner(&self, cluster: &ClusterName) -> Result<Owner, evenkeel_cluster::Error> {
         Owner::new(self.settings.fleet_name.as_str(), cluster.clone())
+    }
+}
+
+/// What a fleet before a model is made of and never touches, made once.
+#[cfg(feature = "simulation")]
+#[derive(Clone)]
+pub(crate) struct Model {
+    pub(crate) sources: Arc<Sources>,
+    pub(crate) reconciler: Reconciler,
+    pub(crate) steps: StepMetrics,
+    pub(crate) metrics: Metrics,
+}
+
+#[cfg(feature = "simulation")]
+impl Inner {
+    /// A mothership whose clusters are a model, and whose chance is `jitter`.
+    pub(crate) fn modelled(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        tasks: Tasks,
+        unused: Model,
+        site: Arc<dyn Site>,
+        jitter: pause::Jitter,
+    ) -> Arc<Self> {
+        let clock = store.clock();
+        let tuning = Arc::new(Tuning::new(settings.clone()));
+        let kubeconfigs = Arc::new(Kubeconfigs::new(
+            Arc::clone(&store),
+            KubeconfigClusters::default(),
+            Arc::clone(&tuning),
+        ));
+        Arc::new(Self {
+            targets: Targets::new(
+                Arc::clone(&store),
+                Arc::clone(&kubeconfigs),
+                &settings,
+                Arc::clone(&clock),
+            ),
+            kubeconfigs,
+            watches: Watches::new(Arc::clone(&store), &settings, Arc::clone(&clock), tasks.clone()),
+            instances: Instances::new(&settings),
+            store,
+            sources: unused.sources,
+            reconciler: unused.reconciler,
+            tuning,
+            settings,
+            clock,
+            tasks,
+            steps: unused.steps,
+            workers: Workers::default(),
+            siblings: SiblingSets::default(),
+            breakers: Breakers::default(),
+            notes: Batch::new(),
+            reports: Batch::new(),
+            metrics: unused.metrics,
+            site,
+            jitter,
+            started: AtomicBool::new(true),
+        })
     }
 }

@@ -50,6 +50,9 @@ mod requests;
 mod scheduler;
 mod settings;
 mod siblings;
+#[cfg(feature = "simulation")]
+pub mod simulation;
+mod site;
 mod sync;
 mod targets;
 mod tuning;

@@ -4,7 +4,7 @@
 //! longer due afterwards as it was before: a reconciliation runs, or it is due again at another moment.
 
 mod deletion;
-mod findings;
+pub(crate) mod findings;
 pub(crate) mod former;
 mod gate;
 mod supersede;
@@ -137,10 +137,10 @@ impl Running {
 }
 
 /// A look in progress.
-struct Look<'a> {
-    inner: &'a Inner,
+pub(crate) struct Look<'a> {
+    pub(crate) inner: &'a Inner,
     due: DueCluster,
-    cluster: Cluster,
+    pub(crate) cluster: Cluster,
     running: Option<Running>,
 }
 
@@ -232,7 +232,7 @@ impl Look<'_> {
     }
 
     /// Whether live watches may stand in for asking the cluster: only at its usual time, when nothing is under way.
-    fn may_be_vouched_for(&self, target: &evenkeel_cluster::Cluster) -> bool {
+    pub(crate) fn may_be_vouched_for(&self, target: &evenkeel_cluster::Cluster) -> bool {
         let is_usual = self.due.reason == DueReason::Periodic && self.running.is_none();
         let may = self.inner.watches.may_vouch(&self.cluster.id, target);
         is_usual && may
@@ -312,7 +312,7 @@ impl Look<'_> {
                 }
                 _ => Duration::ZERO,
             };
-            let pause = pause::backoff_since(&self.settings(), since, pause::jitter());
+            let pause = pause::backoff_since(&self.settings(), since, self.inner.jitter());
             let pause = pause.max(trouble.asked_pause().unwrap_or_default());
             (
                 ClusterState::Degraded,

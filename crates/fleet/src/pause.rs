@@ -11,7 +11,10 @@ use crate::Settings;
 /// The share of a pause that chance may take away.
 const JITTER_SHARE: f64 = 0.25;
 
-/// A random number in `0.0..1.0`, so that what failed together does not come back together.
+/// Where random numbers in `0.0..1.0` come from, so that what failed together does not come back together.
+pub(crate) type Jitter = std::sync::Arc<dyn Fn() -> f64 + Send + Sync>;
+
+/// What the system's random numbers give.
 pub(crate) fn jitter() -> f64 {
     rand::random::<f64>()
 }

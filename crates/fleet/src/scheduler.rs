@@ -65,6 +65,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
             .map(|at| at.saturating_duration_since(Instant::now()));
         let wait = overtake.map_or(wait, |overtake| overtake.min(wait));
         fetch = tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             more = due.changed() => if more { true } else { return Ok(()) },
             () = scheduler.looks.ended.notified() => scheduler.queue.is_empty(),
@@ -269,6 +270,7 @@ impl Scheduler {
             let span = tracing::info_span!("look", cluster = due.name.as_str(), request_id = due.request_id);
             let looked = async {
                 let looked = tokio::select! {
+                    biased;
                     looked = look(&inner, due) => looked,
                     () = dropped.cancelled() => {
                         tracing::debug!("the look is dropped for a newer version");

@@ -12,7 +12,7 @@ mod operation;
 mod outcome;
 mod timeline;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,8 +24,9 @@ use tracing::Instrument as _;
 
 use crate::fleet::Inner;
 use crate::{bookkeeper, pause};
-use hold::Hold;
-use timeline::Timeline;
+pub(crate) use hold::Hold;
+pub(crate) use operation::work_at_target;
+pub(crate) use timeline::Timeline;
 
 /// The longest without asking the inventory, should a signal ever be lost.
 const BACKSTOP: Duration = Duration::from_secs(30);
@@ -37,7 +38,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// The operations that this process works on.
 #[derive(Default)]
 pub(crate) struct Workers {
-    running: Mutex<HashMap<OperationId, Arc<Work>>>,
+    running: Mutex<BTreeMap<OperationId, Arc<Work>>>,
     ended: Notify,
     spoke: Arc<Notify>,
 }
@@ -49,7 +50,7 @@ struct Work {
 }
 
 impl Workers {
-    fn running(&self) -> MutexGuard<'_, HashMap<OperationId, Arc<Work>>> {
+    fn running(&self) -> MutexGuard<'_, BTreeMap<OperationId, Arc<Work>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,6 +98,7 @@ pub(crate) async fn serve(
             claim(&inner, free).await
         };
         tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             more = ready.changed() => if !more { return Ok(()) },
             () = inner.workers.ended.notified() => {}
@@ -183,6 +185,7 @@ pub(crate) async fn heartbeat(
     let mut asked = inner.store.signals().subscribe(Signal::OperationStop);
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled() => break,
             more = asked.changed() => if !more { return Ok(()) },
             () = tokio::time::sleep(inner.settings.heartbeat) => {}
@@ -192,6 +195,7 @@ pub(crate) async fn heartbeat(
     // Operations need their leases until they have ended and said so.
     while !inner.workers.running().is_empty() {
         tokio::select! {
+            biased;
             () = inner.workers.ended.notified() => {}
             () = tokio::time::sleep(inner.settings.heartbeat) => renew(&inner).await,
         }
@@ -232,6 +236,7 @@ pub(crate) async fn tell_progress(
 ) -> Result<(), std::convert::Infallible> {
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             () = inner.workers.spoke.notified() => {}
         }

@@ -29,6 +29,8 @@ mod configurations;
 mod consents;
 mod error;
 mod keys;
+#[cfg(feature = "memory")]
+mod memory;
 mod page;
 mod postgres;
 mod processes;
@@ -38,6 +40,7 @@ mod renders;
 mod retention;
 mod revisions;
 mod rotation;
+mod rules;
 mod settings;
 mod signals;
 mod sql;
@@ -55,6 +58,8 @@ pub use configurations::{Configuration, ConfigurationSummary, Configurations};
 pub use consents::{Consent, ConsentKey, Consents, DELETIONS_KEPT, Question};
 pub use error::Error;
 pub use keys::{KeyId, KeySource, Keyring, KeyringFile, RingKey};
+#[cfg(feature = "memory")]
+pub use memory::{Link, MemoryDatabase, MemoryStore, PerfectLink};
 pub use page::{Cursor, PAGE_MAX, Page, PageRequest, RowFailure};
 pub use processes::{Chore, Instance, Processes, Role, SeenInstance, UnknownRole};
 pub use queue::{

@@ -143,6 +143,21 @@ pub struct TimelineEntry {
     pub message: String,
 }
 
+impl TimelineEntry {
+    /// The newest of a report, within the bounds; longer messages are cut between characters.
+    pub(crate) fn within_bounds(timeline: &[Self]) -> Vec<Self> {
+        let surplus = timeline.len().saturating_sub(TIMELINE_ENTRIES_MAX);
+        let mut timeline = timeline.get(surplus..).unwrap_or_default().to_vec();
+        for Self { message, .. } in &mut timeline {
+            if message.len() > TIMELINE_MESSAGE_BYTES_MAX {
+                message.truncate(message.floor_char_boundary(TIMELINE_MESSAGE_BYTES_MAX));
+                message.push('…');
+            }
+        }
+        timeline
+    }
+}
+
 /// What a worker says of its operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {

@@ -1,11 +1,12 @@
 //! Reconciliations and their operations.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ComponentName, ConfigurationVersion, DueReason, Fence, ObjectChange, OperationId,
-    OperationState, ReconciliationId, ReconciliationState, Strategy,
+    ClusterId, ClusterState, ComponentName, ConfigurationVersion, DueReason, Fence, ObjectChange,
+    OperationId, OperationState, ReconciliationId, ReconciliationState, Strategy,
 };
 use jiff::Timestamp;
 
@@ -67,6 +68,25 @@ pub struct NewReconciliation {
 }
 
 impl NewReconciliation {
+    /// How its cluster is once it has begun.
+    pub(crate) fn state(&self) -> ClusterState {
+        match self.failing {
+            _ if self.strategy == Strategy::Delete => ClusterState::Deleting,
+            Some(_) => ClusterState::Degraded,
+            None => ClusterState::Reconciling,
+        }
+    }
+
+    /// Which components are told as not ready from then on; none where that stays as it is.
+    pub(crate) fn not_ready(&self) -> Option<Cow<'_, BTreeMap<ComponentName, String>>> {
+        match &self.failing {
+            Some(failing) => Some(Cow::Borrowed(&failing.components)),
+            // What was not ready before goes; it does not tell why something could not be deleted.
+            None if self.strategy == Strategy::Delete => Some(Cow::default()),
+            None => None,
+        }
+    }
+
     /// Refuses positions that do not exist, cycles and too many operations.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refused = |reason: String| {

@@ -44,7 +44,7 @@ mod retention;
 mod revisions;
 mod rotation;
 mod row;
-mod rows;
+pub(crate) mod rows;
 mod settings;
 mod statement;
 mod status;

@@ -266,6 +266,11 @@ impl Tasks {
         Shutdown { aborted }
     }
 
+    /// Drops every task where it stands, as the end of the process would: none gets to say goodbye.
+    pub fn kill(&self) {
+        drop(self.0.registry.abort_all());
+    }
+
     fn heard(&self, error: &TaskError, on_error: OnError) {
         let text = chain(error).to_string();
         match (error, on_error) {

@@ -47,9 +47,7 @@ impl Look<'_> {
     async fn plan_deletion(&self, configuration: Option<&Configuration>) -> Result<Planned, Trouble> {
         let newest = self.cluster.version;
         let number = configuration.map_or(Some(0), |configuration| configuration.kubeconfig);
-        let target = self.inner.targets.cluster(&self.cluster.id, number).await?;
-        let owner = self.inner.owner(&self.cluster.name)?;
-        let mut names = target.check(&owner, &[]).await?.unexpected;
+        let mut names = self.inner.site.ours(self, number).await?;
         names.extend(self.running.iter().flat_map(|running| running.busy.clone()));
         let specs = configuration.map_or(&[][..], |configuration| &configuration.spec.components);
         let graph = match configuration {
@@ -135,7 +133,7 @@ impl Look<'_> {
             ..if trouble.was_tried() && failures >= settings.delete_failures_max {
                 bookkeeper::deletion_failed(version, failures, &trouble.to_string())
             } else {
-                let pause = pause::backoff(&settings, failures, pause::jitter());
+                let pause = pause::backoff(&settings, failures, self.inner.jitter());
                 let pause = pause.max(trouble.asked_pause().unwrap_or_default());
                 StatusChange {
                     reason: Some(format!("{trouble}; {}", bookkeeper::FORGET_HINT)),

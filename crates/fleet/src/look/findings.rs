@@ -2,25 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_cluster::{
-    Baseline, ClusterCheck, Difference, ErrorClass, Expected, ObjectState, ReadinessRules, Verdict,
-};
+use evenkeel_cluster::{Baseline, Difference, ErrorClass, ObjectState, Verdict};
 use evenkeel_component::Considered;
 use evenkeel_core::{
     ClusterState, ComponentName, ComponentSpec, ConfigurationVersion, OperationState, Strategy,
 };
 use evenkeel_inventory::{self as inventory, ComponentStatus, Configuration};
-use futures::FutureExt as _;
-use futures::stream::{self, StreamExt as _};
 
 use super::{Look, Steady, former};
 use crate::planner::{self, Application, Around, Planned, Removal};
 use crate::prerequisites;
 use crate::requests::warn_of;
+use crate::site::Compared;
 use crate::targets::Trouble;
 
-/// How many components' charts and values are read at the same time.
-const CONSIDERED_TOGETHER: usize = 8;
 /// How many differences a cause lists; the rest are counted.
 const DIFFERENCES_TOLD: usize = 5;
 
@@ -125,7 +120,7 @@ impl Look<'_> {
                 .find(|spec| spec.name == application.component)
                 .filter(|_| application.kind.steps().brings_version);
             if let Some(spec) = spec
-                && self.inner.reconciler.may_define(spec).await
+                && self.inner.site.may_define(self.inner, spec).await
             {
                 return Some(format!(
                     "component {} may define kinds that others use",
@@ -142,38 +137,13 @@ impl Look<'_> {
         let id = &self.cluster.id;
         let known = inner.store.components(id).await?;
         warn_of(&known.failed);
-        let target = inner.targets.cluster(id, configuration.kubeconfig).await?;
+        let Compared {
+            considered,
+            mut check,
+            target,
+        } = inner.site.compare(self, configuration).await?;
         let owner = inner.owner(&self.cluster.name)?;
         let components = &configuration.spec.components;
-        let may_vouch = self.may_be_vouched_for(&target);
-        let mut considering = Vec::with_capacity(components.len());
-        for spec in components {
-            let component = target.component(&owner, &spec.name);
-            let consider = async move { considered(inner.reconciler.consider(&component, spec).await) };
-            considering.push(consider.boxed());
-        }
-        let considered: Vec<_> = stream::iter(considering)
-            .buffered(CONSIDERED_TOGETHER)
-            .collect()
-            .await;
-        let considered = considered.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let expected: Vec<Expected> = components
-            .iter()
-            .zip(&considered)
-            .map(|(spec, inputs)| Expected {
-                component: spec.name.clone(),
-                inputs: inputs.as_ref().ok().map(|inputs| inputs.all),
-                // Rules that this version cannot read fail the operation that would use them.
-                readiness: ReadinessRules::compile(&spec.readiness).unwrap_or_default(),
-            })
-            .collect();
-        let mut check = if may_vouch && inner.watches.vouches(id, &expected) {
-            ClusterCheck::vouched_for(&expected)
-        } else if inner.watches.wants(id) {
-            target.check_to_watch(&owner, &expected).await?
-        } else {
-            target.check(&owner, &expected).await?
-        };
         let mut findings = Findings {
             applications: Vec::new(),
             removals: Vec::new(),
@@ -181,7 +151,7 @@ impl Look<'_> {
             known_unready: known.items.iter().any(|component| component.not_ready.is_some()),
             failing: self.failing(configuration.version, &known.items),
             present: check.unexpected.iter().any(|name| !name.is_definitions()),
-            watch: check.baseline.take().map(|baseline| (target.clone(), baseline)),
+            watch: target.clone().zip(check.baseline.take()),
         };
         for (spec, inputs) in components.iter().zip(&considered) {
             let Some(verdict) = check.components.remove(&spec.name) else {
@@ -202,10 +172,11 @@ impl Look<'_> {
                         differences: &differences,
                         inputs: inputs.as_ref().ok(),
                     };
-                    let record = if found.may_have_moved() {
-                        target.component(&owner, &spec.name).record().await?
-                    } else {
-                        None
+                    let record = match &target {
+                        Some(target) if found.may_have_moved() => {
+                            target.component(&owner, &spec.name).record().await?
+                        }
+                        _ => None,
                     };
                     Some(found.application(record.as_ref()))
                 }
@@ -311,21 +282,8 @@ impl Look<'_> {
     }
 }
 
-/// The inputs of a component, or why it has none; what concerns the whole cluster is trouble.
-fn considered(
-    considered: Result<Considered, evenkeel_component::Error>,
-) -> Result<Result<Considered, String>, Trouble> {
-    match considered {
-        Ok(inputs) => Ok(Ok(inputs)),
-        Err(evenkeel_component::Error::Cluster(error)) if is_of_the_cluster(error.class()) => {
-            Err(error.into())
-        }
-        Err(error) => Ok(Err(error.to_string())),
-    }
-}
-
 /// Whether a failure says something of the whole cluster, and not of one component.
-fn is_of_the_cluster(class: ErrorClass) -> bool {
+pub(crate) fn is_of_the_cluster(class: ErrorClass) -> bool {
     matches!(
         class,
         ErrorClass::Unreachable

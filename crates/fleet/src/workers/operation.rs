@@ -35,10 +35,11 @@ pub(super) async fn run(
     timeline: &Arc<Timeline>,
     ending: CancellationToken,
 ) {
-    let work = work(inner, &operation, hold, timeline);
+    let work = inner.site.work(inner, &operation, hold, timeline);
     let (end, changes) = {
         tokio::pin!(work);
         tokio::select! {
+            biased;
             ended = &mut work => ended,
             () = ending.cancelled() => {
                 hold.stop(Why::Ending);
@@ -167,8 +168,8 @@ async fn deliver(inner: &Inner, report: Report, missing: bool) {
     }
 }
 
-/// Does the work. Answers how it ended and every object it touched.
-async fn work(
+/// Does the work at the cluster's API server. Answers how it ended and every object it touched.
+pub(crate) async fn work_at_target(
     inner: &Inner,
     operation: &ClaimedOperation,
     hold: &Arc<Hold>,
@@ -179,7 +180,7 @@ async fn work(
             let options = RunOptions {
                 retry: pause::retry_policy(&inner.settings),
                 failed_before: operation.attempt.saturating_sub(1),
-                jitter: pause::jitter(),
+                jitter: inner.jitter(),
                 observer: Arc::new(Listener {
                     timeline: Arc::clone(timeline),
                     metrics: inner.steps.clone(),
@@ -202,7 +203,7 @@ async fn work(
 }
 
 /// What keeps an operation from beginning.
-enum Unprepared {
+pub(crate) enum Unprepared {
     Trouble(Trouble),
     /// Trying again does not help.
     Useless(String),
@@ -214,7 +215,7 @@ impl<E: Into<Trouble>> From<E> for Unprepared {
     }
 }
 
-fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepared) -> End {
+pub(crate) fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepared) -> End {
     match unprepared {
         Unprepared::Useless(reason) => End::Failed { reason },
         Unprepared::Trouble(Trouble::Inventory(error @ inventory::Error::Unreadable { .. })) => End::Failed {
@@ -224,7 +225,7 @@ fn unprepared(inner: &Inner, operation: &ClaimedOperation, unprepared: Unprepare
             reason: trouble.to_string(),
         },
         Unprepared::Trouble(trouble) => {
-            let pause = pause::backoff(&inner.settings, operation.attempt, pause::jitter());
+            let pause = pause::backoff(&inner.settings, operation.attempt, inner.jitter());
             let pause = pause.max(trouble.asked_pause().unwrap_or_default());
             End::Retry {
                 reason: trouble.to_string(),

@@ -23,6 +23,7 @@ mod repairs;
 mod requests;
 mod restart;
 mod schedule;
+mod simulation;
 mod supersede;
 mod watches;
 mod world;

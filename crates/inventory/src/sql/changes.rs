@@ -11,7 +11,7 @@ use super::rows::{deflate, inflate, inflate_bytes};
 use super::status::row_key;
 use crate::cipher::Column;
 use crate::sql::{Connection, Statement, batch, database, query, query_as, query_scalar};
-use crate::{Error, TIMELINE_ENTRIES_MAX, TIMELINE_MESSAGE_BYTES_MAX, TimelineEntry};
+use crate::{Error, TIMELINE_ENTRIES_MAX, TimelineEntry};
 
 const KEEPING: &str = "keeping what an operation reports";
 /// The most bytes that the changes or the timeline of one report unpack to; more than a report is let to hold.
@@ -50,11 +50,7 @@ impl SqlStore {
             if changes.is_empty() && timeline.is_empty() {
                 continue;
             }
-            let surplus = timeline.len().saturating_sub(TIMELINE_ENTRIES_MAX);
-            let mut timeline = timeline.get(surplus..).unwrap_or_default().to_vec();
-            for entry in &mut timeline {
-                cut(&mut entry.message);
-            }
+            let mut timeline = TimelineEntry::within_bounds(timeline);
             let new = i64::try_from(timeline.len()).unwrap_or(i64::MAX);
             // How many rows an operation takes must not depend on how long it took.
             let said = match counts.contains_key(&*held.id) {
@@ -234,13 +230,4 @@ async fn trim(connection: &mut Connection, operation: &str, mut total: i64) -> R
         total = total.saturating_sub(entries);
     }
     Ok(total)
-}
-
-/// Cuts a message to its bound, between characters.
-fn cut(message: &mut String) {
-    if message.len() > TIMELINE_MESSAGE_BYTES_MAX {
-        let end = message.floor_char_boundary(TIMELINE_MESSAGE_BYTES_MAX);
-        message.truncate(end);
-        message.push('…');
-    }
 }

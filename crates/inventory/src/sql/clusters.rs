@@ -10,13 +10,13 @@ use evenkeel_core::{
 use evenkeel_telemetry::request;
 
 use super::SqlStore;
-use super::due::DueWrite;
 use super::kubeconfigs::{KUBECONFIG, read_kubeconfig};
 use super::list::cluster_fields;
 use super::lock::Lock;
 use super::rows::lane;
 use super::status::{Next, Present};
 use crate::cipher::Column;
+use crate::rules::DueWrite;
 use crate::sql::{Cells, Connection, Row, database, query, query_scalar, repeating};
 use crate::{
     AuditAction, Cluster, ClusterFilter, ClusterStatus, Clusters, Deletion, DeletionOutcome, DueStamp, Error,

@@ -10,11 +10,11 @@ use evenkeel_telemetry::request;
 
 use super::SqlStore;
 use super::clusters::accepts_changes;
-use super::due::DueWrite;
 use super::rows::{int, lane, refuse_nul, uint};
 use super::status::{Next, Present, row_key};
 use crate::canonical::canonical;
 use crate::cipher::Column;
+use crate::rules::DueWrite;
 use crate::sql::{Cells, Connection, Row, Statement, database, query, query_scalar};
 use crate::{
     AuditAction, Change, Configuration, ConfigurationSummary, Configurations, Cursor, Error, FailureCount,
@@ -271,7 +271,7 @@ impl SqlStore {
             state: ClusterState::Pending,
             observed_version: version,
             reason: None,
-            due: DueWrite::Merge(self.now(), lane(DueReason::Change)),
+            due: DueWrite::Merge((self.now(), lane(DueReason::Change))),
             failures: FailureCount::Reset,
         };
         self.write_status(connection, &present, next).await?;

@@ -7,60 +7,15 @@ use jiff::Timestamp;
 use super::SqlStore;
 use super::rows::{lane, millis, moment};
 use super::status::Present;
+use crate::rules::{DueTime, DueWrite};
 use crate::sql::{Cells, Connection, Row, Statement, database, query, query_scalar};
 use crate::{Asked, AuditAction, CheckNote, DueBatch, DueCluster, DueStamp, Error, RowFailure, Signal};
 
-/// What a due time becomes, as (moment, lane).
-#[derive(Clone, Copy)]
-pub(super) enum DueWrite {
-    /// As it is.
-    Keep,
-    /// Exactly this.
-    Set(Option<(i64, i64)>),
-    /// This, unless the present one is more urgent.
-    Merge(i64, i64),
-}
-
 /// The columns of a due time.
-pub(super) fn due_columns(due: Option<(i64, i64)>) -> (Option<i64>, i64) {
+pub(super) fn due_columns(due: Option<DueTime>) -> (Option<i64>, i64) {
     match due {
         Some((at, lane)) => (Some(at), lane),
         None => (None, lane(DueReason::Periodic)),
-    }
-}
-
-impl Present {
-    /// The due time after `write`, and whether it was set.
-    pub(super) fn due_after(&self, write: DueWrite, now: i64) -> (Option<(i64, i64)>, bool) {
-        let deletion = lane(DueReason::Deletion);
-        let resumed = |(at, lane)| {
-            let at = match self.suspended_until {
-                Some(until) if lane != deletion => i64::max(at, until),
-                _ => at,
-            };
-            (at, lane)
-        };
-        match (write, self.due) {
-            (DueWrite::Keep, due) => (due, false),
-            (DueWrite::Set(due), _) => (due.map(resumed), true),
-            (DueWrite::Merge(at, lane), present) => {
-                let new = resumed((at, lane));
-                let urgent = match present {
-                    Some(present) if more_urgent(present, new, now) => present,
-                    _ => new,
-                };
-                (Some(urgent), true)
-            }
-        }
-    }
-}
-
-/// Whether due time `a` comes before `b`: among those due already by lane, else by time.
-fn more_urgent(a: (i64, i64), b: (i64, i64), now: i64) -> bool {
-    if a.0 <= now && b.0 <= now {
-        (a.1, a.0) <= (b.1, b.0)
-    } else {
-        a <= b
     }
 }
 
@@ -177,7 +132,7 @@ impl SqlStore {
                 .await
                 .map_err(database(doing))?;
         }
-        let due = DueWrite::Merge(self.now(), lane(DueReason::Change));
+        let due = DueWrite::Merge((self.now(), lane(DueReason::Change)));
         self.write_due(&mut transaction, &present, due).await?;
         let detail = serde_json::json!({"force": asked.force, "components": asked.components});
         self.audit_cluster(&mut transaction, AuditAction::Reconcile, cluster, detail)
@@ -239,7 +194,7 @@ impl SqlStore {
         self.write_due(
             &mut transaction,
             &present,
-            DueWrite::Merge(millis(at), lane(reason)),
+            DueWrite::Merge((millis(at), lane(reason))),
         )
         .await?;
         let detail = serde_json::json!({"reason": reason.as_str()});
@@ -271,7 +226,7 @@ impl SqlStore {
         present.suspended_until = until.map(millis);
         let due = match (until, present.due) {
             (Some(_), due) => DueWrite::Set(due),
-            (None, _) => DueWrite::Merge(self.now(), lane(DueReason::Change)),
+            (None, _) => DueWrite::Merge((self.now(), lane(DueReason::Change))),
         };
         self.write_due(&mut transaction, &present, due).await?;
         let detail = serde_json::json!({"until": until.map(|until| until.to_string())});
@@ -318,7 +273,7 @@ impl SqlStore {
         present: &Present,
         write: DueWrite,
     ) -> Result<(), Error> {
-        let (due, _) = present.due_after(write, self.now());
+        let (due, _) = present.standing().due_after(write, self.now());
         let (next_due_at, due_lane) = due_columns(due);
         let request = request::current();
         // A due time that stays belongs to the call that set it.

@@ -20,23 +20,15 @@ use super::failures::is_unique_violation;
 use super::rows::{int, moment, span};
 use super::status::component_key;
 use crate::cipher::Column;
+pub(super) use crate::rules::{LANE_AGEING_MILLIS, rank};
 use crate::sql::{Cells, Connection, Row, Statement, batch, database, query, query_as, repeating};
 use crate::{
     ClaimLimits, ClaimRequest, Claims, Error, Heartbeat, HeartbeatOutcome, Queue, Report, Settled, Signal,
     StopReason,
 };
 
-/// How much longer an operation has to have waited to go before one of the next more urgent lane. Lanes order what is
-/// there at the same time; nothing starves.
-const LANE_AGEING_MILLIS: i64 = 60 * 60 * 1_000;
-
 /// How often a claim is tried that meets another over the same component.
 const CLAIM_TRIES: u32 = 4;
-
-/// The place in the queue of an operation that becomes claimable now.
-pub(super) fn rank(now: i64, lane: i64) -> i64 {
-    now.saturating_add(lane.saturating_mul(LANE_AGEING_MILLIS))
-}
 
 /// What the queue needs of an operation to move it.
 pub(super) struct Held {
@@ -179,7 +171,7 @@ impl Held {
         })
     }
 
-    async fn load(connection: &mut Connection, id: &str) -> Result<Self, Error> {
+    pub(super) async fn load(connection: &mut Connection, id: &str) -> Result<Self, Error> {
         Self::load_all(connection, &vec![id.to_owned()])
             .await?
             .remove(id)

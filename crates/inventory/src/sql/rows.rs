@@ -20,7 +20,7 @@ pub(crate) fn millis(at: Timestamp) -> i64 {
 }
 
 /// A duration in the database's unit.
-pub(super) fn span(duration: Duration) -> i64 {
+pub(crate) fn span(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
@@ -124,7 +124,7 @@ pub(super) fn has_nul(text: &str) -> bool {
 }
 
 /// Refuses a text that only one of the databases could keep.
-pub(super) fn refuse_nul(what: &'static str, text: &str) -> Result<(), Error> {
+pub(crate) fn refuse_nul(what: &'static str, text: &str) -> Result<(), Error> {
     match has_nul(text) {
         true => Err(Error::NulCharacter { what }),
         false => Ok(()),

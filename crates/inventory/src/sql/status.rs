@@ -12,10 +12,11 @@ use jiff::Timestamp;
 
 use super::SqlStore;
 use super::clusters::end_of_life;
-use super::due::{DueWrite, due_columns, forget_asked};
+use super::due::{due_columns, forget_asked};
 use super::lock::Lock;
-use super::rows::{int, lane, millis};
+use super::rows::int;
 use crate::cipher::Column;
+use crate::rules::{DueTime, DueWrite, Standing};
 use crate::sql::{Cells, Connection, Row, database, query, repeating};
 use crate::{
     Asked, CheckNote, ComponentOperation, ComponentStatus, Cursor, Due, DueBatch, Error, FailureCount, Page,
@@ -29,7 +30,7 @@ pub(super) struct Present {
     since: i64,
     observed_version: i64,
     reason: Option<Vec<u8>>,
-    pub(super) due: Option<(i64, i64)>,
+    pub(super) due: Option<DueTime>,
     pub(super) stamp: i64,
     failures: i64,
     pub(super) suspended_until: Option<i64>,
@@ -90,15 +91,17 @@ impl Present {
         })
     }
 
-    /// Whether attempts or time were used up for the newest version: only a change or a person starts it again.
-    pub(super) fn is_given_up(&self) -> bool {
-        self.state == ClusterState::Failed && self.observed_version == self.version
-    }
-
-    /// Whether the cluster is due for something that a person or program asked for.
-    fn is_asked_for(&self) -> bool {
-        let asked = [lane(DueReason::Deletion), lane(DueReason::Change)];
-        self.due.is_some_and(|(_, lane)| asked.contains(&lane))
+    /// What of it decides what may be written.
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            state: self.state,
+            observed_version: self.observed_version,
+            version: self.version,
+            deleting: self.deleting,
+            due: self.due,
+            stamp: self.stamp,
+            suspended_until: self.suspended_until,
+        }
     }
 }
 
@@ -130,7 +133,7 @@ impl SqlStore {
         };
         let moved = present.state != next.state || present.observed_version != next.observed_version;
         let changed = moved || old_reason.as_deref() != next.reason;
-        let (due, due_set) = present.due_after(next.due, now);
+        let (due, due_set) = present.standing().due_after(next.due, now);
         let failures = match next.failures {
             FailureCount::Keep => present.failures,
             FailureCount::Reset => 0,
@@ -198,34 +201,8 @@ impl SqlStore {
         change: &StatusChange,
     ) -> Result<Recorded, Error> {
         let present = Present::load(connection, cluster.as_str()).await?;
-        let about_deletion = matches!(
-            change.state,
-            ClusterState::Deleting | ClusterState::DeleteFailed | ClusterState::Deleted
-        );
-        let observed_version = int(change.observed_version.0);
-        if !about_deletion && (observed_version < present.version || present.deleting) {
+        let Some(counted) = present.standing().judge(cluster, change)? else {
             return Ok(Recorded::Outdated);
-        }
-        if observed_version > present.version {
-            return Err(Error::not_found(
-                "configuration version",
-                format!("{cluster}/{observed_version}"),
-            ));
-        }
-        let of_the_past = change.stamp.is_some_and(|stamp| stamp.0 != present.stamp);
-        // What was looked at before it was given up says nothing of it any more.
-        if of_the_past && present.is_given_up() && present.due.is_none() {
-            return Ok(Recorded::Outdated);
-        }
-        let acted_upon = change.stamp.is_some_and(|stamp| stamp.0 == present.stamp) || present.due.is_none();
-        let gives_up = change.state == ClusterState::Failed && change.due == Due::Never;
-        let due = match (change.due, acted_upon) {
-            // The next check by interval would take up as new what has just been given up.
-            (Due::Never, false) if gives_up && !present.is_asked_for() => DueWrite::Set(None),
-            (Due::Keep, _) | (Due::Never, false) => DueWrite::Keep,
-            (Due::Never, true) => DueWrite::Set(None),
-            (Due::At(at, reason), true) => DueWrite::Set(Some((millis(at), lane(reason)))),
-            (Due::At(at, reason), false) => DueWrite::Merge(millis(at), lane(reason)),
         };
         let mut changed = self
             .write_status(
@@ -233,15 +210,14 @@ impl SqlStore {
                 &present,
                 Next {
                     state: change.state,
-                    observed_version,
+                    observed_version: int(change.observed_version.0),
                     reason: change.reason.as_deref(),
-                    due,
+                    due: counted.due,
                     failures: change.failures,
                 },
             )
             .await?;
-        // All that was asked for is there, or cannot be.
-        if acted_upon && matches!(change.due, Due::Never | Due::At(_, DueReason::Periodic)) {
+        if counted.asked_is_over {
             forget_asked(connection, &present).await?;
         }
         if let Some(not_ready) = &change.not_ready {

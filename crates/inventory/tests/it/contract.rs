@@ -79,7 +79,9 @@ macro_rules! contract {
                     many_checks_are_noted_at_once,
                     a_suspended_cluster_is_not_due,
                     failures_are_counted_per_version,
-                    components_that_are_not_ready_are_named, what_is_tried_again_leaves_the_cluster_degraded,
+                    components_that_are_not_ready_are_named,
+                    an_old_look_ends_no_life,
+                    what_is_tried_again_leaves_the_cluster_degraded,
                     clusters_are_counted_by_state,
                 },
                 runs::{
@@ -119,6 +121,8 @@ macro_rules! contract {
                     a_carried_retry_is_tried_at_once,
                     a_new_operation_waits_for_the_former,
                     the_former_ends_with_its_lease,
+                    what_ended_with_another_is_not_ended_again,
+                    who_is_let_go_on_at_the_deadline_does,
                 },
                 queue::{
                     dependencies_give_the_order,
@@ -167,13 +171,6 @@ macro_rules! contract {
                     changes_are_found_by_object_and_time,
                     changes_come_in_pages,
                 },
-                rotation::{
-                    a_rotation_reaches_every_value,
-                    a_rotation_goes_on_where_it_was_cut_off,
-                    a_rotation_does_not_undo_what_others_write,
-                    a_key_in_use_is_not_removed,
-                    a_broken_ring_leaves_the_keys_in_use,
-                },
                 concurrent::{
                     everybody_at_once,
                 },
@@ -189,5 +186,25 @@ macro_rules! contract {
     };
 }
 
+/// What a database promises besides whose values are encrypted at rest.
+macro_rules! encryption {
+    ($name:ident, $backend:ident) => {
+        mod $name {
+            on!($backend:
+                rotation::{
+                    a_rotation_reaches_every_value,
+                    a_rotation_goes_on_where_it_was_cut_off,
+                    a_rotation_does_not_undo_what_others_write,
+                    a_key_in_use_is_not_removed,
+                    a_broken_ring_leaves_the_keys_in_use,
+                },
+            );
+        }
+    };
+}
+
+contract!(memory, Memory);
 contract!(sqlite, Sqlite);
 contract!(postgres, Pg);
+encryption!(sqlite_encryption, Sqlite);
+encryption!(postgres_encryption, Pg);

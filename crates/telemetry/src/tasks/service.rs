@@ -81,8 +81,9 @@ impl Tasks {
                 let pause = restart.pause(failures);
                 tracing::error!(failures, restart_in = ?pause, "{}", chain(&error));
                 tokio::select! {
-                    () = time::sleep(pause) => {}
+                    biased;
                     () = token.cancelled() => return Ok(()),
+                    () = time::sleep(pause) => {}
                 }
             }
         })

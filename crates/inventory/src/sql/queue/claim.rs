@@ -173,8 +173,13 @@ impl SqlStore {
             .fetch_all(&mut *connection)
             .await
             .map_err(database(CLAIMING))?;
+        // What one of them ends may have ended others of them, or let them go on.
+        let mut others_may_have_moved = false;
         for row in &rows {
             let held = Held::read(row)?;
+            if others_may_have_moved && Held::load(connection, &held.id).await?.state != held.state {
+                continue;
+            }
             match held.state.parse() {
                 Ok(OperationStateKind::Running) if held.stop.is_none() => {
                     self.requeue(connection, &held).await?;
@@ -209,6 +214,7 @@ impl SqlStore {
             };
             self.end_badly(connection, &held, state, reason.as_deref(), settled)
                 .await?;
+            others_may_have_moved = true;
         }
         Ok(!rows.is_empty())
     }

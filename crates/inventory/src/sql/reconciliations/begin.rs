@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_core::{ClusterState, DueReason, OperationId, ReconciliationId, Strategy};
+use evenkeel_core::{OperationId, ReconciliationId};
 
 use crate::cipher::Column;
+use crate::rules::DueWrite;
 use crate::sql::SqlStore;
-use crate::sql::due::{DueWrite, forget_asked};
+use crate::sql::due::forget_asked;
 use crate::sql::failures::is_unique_violation;
 use crate::sql::queue::carry::{Carried, Former};
 use crate::sql::rows::{int, lane, millis};
@@ -138,24 +139,8 @@ impl SqlStore {
         let cluster = &new.cluster;
         let mut transaction = self.write(BEGINNING).await?;
         let present = Present::load(&mut transaction, cluster.as_str()).await?;
-        if present.state == ClusterState::Deleted {
-            return Err(Error::not_found("cluster", cluster));
-        }
+        present.standing().admits(new)?;
         let version = int(new.version.0);
-        if version > present.version {
-            let id = format!("{cluster}/{version}");
-            return Err(Error::not_found("configuration version", id));
-        }
-        if present.deleting && new.strategy != Strategy::Delete {
-            return Err(Error::BeingDeleted(cluster.clone()));
-        }
-        let unwanted = !present.deleting && new.strategy == Strategy::Delete;
-        let acted_upon = new.stamp.is_some_and(|stamp| stamp.0 != present.stamp);
-        let by_itself = !matches!(new.reason, DueReason::Change | DueReason::Deletion);
-        let given_up = by_itself && present.is_given_up();
-        if version < present.version || unwanted || acted_upon || given_up {
-            return Err(Error::Outdated(cluster.clone()));
-        }
         let running: Option<String> =
             query_scalar("SELECT id FROM reconciliations WHERE cluster_id = $1 AND state = 'running'")
                 .bind(cluster.as_str())
@@ -208,28 +193,16 @@ impl SqlStore {
             .await?;
         let failing = new.failing.as_ref();
         let next = Next {
-            state: match failing {
-                _ if new.strategy == Strategy::Delete => ClusterState::Deleting,
-                Some(_) => ClusterState::Degraded,
-                None => ClusterState::Reconciling,
-            },
+            state: new.state(),
             observed_version: version,
             reason: failing.map(|failing| failing.reason.as_str()),
             due: DueWrite::Set(None),
             failures: FailureCount::Keep,
         };
         self.write_status(&mut transaction, &present, next).await?;
-        match failing {
-            Some(failing) => {
-                self.write_not_ready(&mut transaction, cluster, &failing.components)
-                    .await?;
-            }
-            // What was not ready before goes; it does not tell why something could not be deleted.
-            None if new.strategy == Strategy::Delete => {
-                self.write_not_ready(&mut transaction, cluster, &BTreeMap::new())
-                    .await?;
-            }
-            None => {}
+        if let Some(not_ready) = new.not_ready() {
+            self.write_not_ready(&mut transaction, cluster, &not_ready)
+                .await?;
         }
         forget_asked(&mut transaction, &present).await?;
         transaction.commit(BEGINNING).await?;

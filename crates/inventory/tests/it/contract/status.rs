@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use evenkeel_core::{
-    ClusterState, ComponentName, ConfigurationVersion, DeleteMode, DueReason, ReconciliationState,
+    ClusterState, ComponentName, ConfigurationVersion, DeleteMode, DueReason, ReconciliationState, Strategy,
 };
 use evenkeel_inventory::{CheckNote, Due, Error, Failing, FailureCount, PageRequest, Recorded, StatusChange};
 use jiff::SignedDuration;
@@ -484,4 +484,37 @@ pub(crate) async fn what_is_tried_again_leaves_the_cluster_degraded<B: Backend>(
     assert_eq!(second.superseded, Some(first.id));
     let status = fleet.store.cluster(&id).await.unwrap().status;
     assert_eq!((status.state, status.reason), (ClusterState::Reconciling, None));
+}
+
+/// Who looked at a cluster before a run began does not know what it does, and that nothing was left says nothing any more.
+pub(crate) async fn an_old_look_ends_no_life<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let store = &fleet.store;
+    let id = fleet.cluster("c1", &["web"]).await;
+    store.request_deletion(&id, DeleteMode::Uninstall).await.unwrap();
+    let looked = store.due_clusters(10).await.unwrap().due[0].stamp;
+    let mut plan = fleet.plan(&id, &[("web", &[])]).await;
+    plan.strategy = Strategy::Delete;
+    plan.reason = DueReason::Deletion;
+    plan.operations[0].kind = Strategy::Delete;
+    let run = store.begin_reconciliation(plan).await.unwrap().id;
+    let gone = StatusChange {
+        due: Due::Never,
+        stamp: Some(looked),
+        ..change(ClusterState::Deleted, 1)
+    };
+    assert_eq!(store.record_status(&id, gone).await.unwrap(), Recorded::Outdated);
+    assert_eq!(
+        store.cluster(&id).await.unwrap().status.state,
+        ClusterState::Deleting
+    );
+
+    let web = fleet.claim_one().await;
+    fleet.succeed(&web).await;
+    let finished = finish(ReconciliationState::Succeeded, ClusterState::Deleted, 1);
+    store.finish_reconciliation(&run, finished).await.unwrap();
+    assert_eq!(
+        store.cluster(&id).await.unwrap().status.state,
+        ClusterState::Deleted
+    );
 }

@@ -1,8 +1,10 @@
 //! A newer run takes the place of the one before: what is equal changes hands with row and id, what still runs is waited
 //! for. The predecessor failed here: a newer version waited for the retries of the old one (K45).
 
+use std::time::Duration;
+
 use evenkeel_core::{OperationId, OperationState, OperationStateKind};
-use evenkeel_inventory::{Begun, Error, HeartbeatOutcome};
+use evenkeel_inventory::{Begun, ClaimedOperation, Error, HeartbeatOutcome};
 
 use crate::fixture::*;
 
@@ -256,4 +258,75 @@ pub(crate) async fn who_waits_for_the_former_keeps_its_dependencies<B: Backend>(
     let web = fleet.claim_one().await;
     assert_eq!((&web.id, web.attempt), (&third.operations[2], 1));
     assert_eq!(fleet.succeed(&web).await.open, 0);
+}
+
+/// Two operations that wait for former ones until the same deadline, the second of which depends on the first.
+async fn waiting_for_hooks<B: Backend>(fleet: &Fleet<B>) -> (Vec<ClaimedOperation>, Begun) {
+    let id = fleet.cluster("c1", &["web", "db"]).await;
+    fleet
+        .store
+        .begin_reconciliation(fleet.plan(&id, &[("web", &[]), ("db", &[])]).await)
+        .await
+        .unwrap();
+    let hooked = fleet.claims(8).await.operations;
+    assert_eq!(hooked.len(), 2);
+    let second = supersede(
+        fleet,
+        &["web", "db", "x"],
+        &[("web", &[], None), ("db", &[0], None)],
+    )
+    .await;
+    (hooked, second)
+}
+
+pub(crate) async fn what_ended_with_another_is_not_ended_again<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let store = &fleet.store;
+    let (hooked, second) = waiting_for_hooks(&fleet).await;
+    let held: Vec<_> = hooked
+        .iter()
+        .map(|operation| (operation.id.clone(), operation.lease.fence))
+        .collect();
+    store.heartbeat(&held, Duration::from_secs(7_200)).await.unwrap();
+    fleet.advance(3_601);
+    let claims = fleet.claims(8).await;
+    assert!(claims.operations.is_empty());
+    let [web, db] = &second.operations[..] else {
+        panic!("{second:?}")
+    };
+    let [settled] = &claims.settled[..] else {
+        panic!("{:?}", claims.settled)
+    };
+    let skipped: Vec<&str> = settled.skipped.iter().map(|name| name.as_str()).collect();
+    assert_eq!(
+        (&settled.operation, settled.state, &skipped[..], settled.open),
+        (web, OperationStateKind::Failed, &["db"][..], 0)
+    );
+    let state = store.operation(db).await.unwrap().state;
+    assert!(matches!(state, OperationState::Skipped { .. }), "{state:?}");
+}
+
+/// What they waited for came no later than the deadline.
+pub(crate) async fn who_is_let_go_on_at_the_deadline_does<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let store = &fleet.store;
+    let (hooked, second) = waiting_for_hooks(&fleet).await;
+    fleet.advance(3_601);
+    let claims = fleet.claims(8).await;
+    let mut ended: Vec<_> = claims.settled.iter().map(|settled| &settled.operation).collect();
+    ended.sort();
+    let mut former: Vec<_> = hooked.iter().map(|operation| &operation.id).collect();
+    former.sort();
+    assert_eq!(ended, former);
+    let [web, db] = &second.operations[..] else {
+        panic!("{second:?}")
+    };
+    let [claimed] = &claims.operations[..] else {
+        panic!("{:?}", claims.operations)
+    };
+    assert_eq!(&claimed.id, web);
+    let state = store.operation(db).await.unwrap().state;
+    assert_eq!(state, OperationState::Pending, "it depends on the other");
+    fleet.succeed(claimed).await;
+    assert_eq!(&fleet.claim_one().await.id, db);
 }

@@ -1,0 +1,106 @@
+//! Model clusters: what is applied there, under which fence, by which operation.
+
+use std::collections::BTreeMap;
+
+use evenkeel_core::{ComponentName, Fence, OperationId};
+
+/// Objects that each component has.
+pub(super) const OBJECTS: u8 = 2;
+
+/// One cluster.
+#[derive(Debug, Default)]
+pub(super) struct ModelCluster {
+    /// Whether its API server does not answer.
+    pub(super) unreachable: bool,
+    pub(super) components: BTreeMap<ComponentName, Applied>,
+    /// The highest fence that was ever taken, by component; it outlives the component.
+    fences: BTreeMap<ComponentName, Fence>,
+    /// Every write that was let in.
+    pub(super) log: Vec<Write>,
+}
+
+/// What is there of a component.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    /// The inputs that were applied to the end.
+    pub(super) inputs: Option<String>,
+    /// Whether an attempt has begun and not reached its end.
+    pub(super) unfinished: bool,
+    /// Contents by object.
+    pub(super) objects: BTreeMap<u8, String>,
+}
+
+/// A write that was let in.
+#[derive(Clone, Debug)]
+pub(super) struct Write {
+    pub(super) component: ComponentName,
+    pub(super) fence: Fence,
+    pub(super) operation: OperationId,
+}
+
+/// What an attempt asks of a cluster.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    /// The fence, before the first write.
+    TakeFence,
+    /// An object with a content.
+    Apply(u8, String),
+    /// That all is applied of these inputs.
+    Record(String),
+    /// An object gone.
+    Delete(u8),
+    /// The component forgotten.
+    Forget,
+}
+
+impl Request {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::TakeFence => "takes the fence of",
+            Self::Apply(..) => "applies",
+            Self::Record(_) => "records",
+            Self::Delete(_) => "deletes from",
+            Self::Forget => "forgets",
+        }
+    }
+}
+
+impl ModelCluster {
+    /// Does what is asked, unless a higher fence was taken: then it answers that one.
+    pub(super) fn serve(&mut self, write: &Write, request: &Request) -> Result<(), Fence> {
+        let highest = self.fences.entry(write.component.clone()).or_default();
+        if *highest > write.fence || (*highest < write.fence && !matches!(request, Request::TakeFence)) {
+            return Err(*highest);
+        }
+        *highest = write.fence;
+        self.log.push(write.clone());
+        let applied = self.components.entry(write.component.clone()).or_default();
+        match request {
+            Request::TakeFence => applied.unfinished = true,
+            Request::Apply(object, content) => {
+                applied.objects.insert(*object, content.clone());
+            }
+            Request::Record(inputs) => {
+                applied.inputs = Some(inputs.clone());
+                applied.unfinished = false;
+            }
+            Request::Delete(object) => {
+                applied.objects.remove(object);
+            }
+            Request::Forget => {
+                self.components.remove(&write.component);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Applied {
+    /// Whether it is just what `inputs` make.
+    pub(super) fn is(&self, inputs: &str) -> bool {
+        !self.unfinished
+            && self.inputs.as_deref() == Some(inputs)
+            && self.objects.len() == usize::from(OBJECTS)
+            && self.objects.values().all(|content| content == inputs)
+    }
+}
