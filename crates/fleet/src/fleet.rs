@@ -358,6 +358,8 @@ impl Inner {
             workers: Workers::default(),
             siblings: SiblingSets::default(),
             breakers: Breakers::default(),
+            refused_calls: RefusedCalls::default(),
+            broker: None,
             notes: Batch::new(),
             reports: Batch::new(),
             metrics: unused.metrics,

@@ -53,7 +53,6 @@ fn target(path: &str) -> String {
         (Some("keys"), Some(id)) => format!("key/{id}"),
         (Some("archives"), _) => "archive".to_owned(),
         (Some("broker"), _) => "broker".to_owned(),
-        (Some("broker"), _) => "broker".to_owned(),
         _ => path.to_owned(),
     }
 }
