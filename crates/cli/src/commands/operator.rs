@@ -29,6 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Look after tenants, clusters and Git repositories: custom resources of syn.tools/v1alpha1.
 #[derive(Debug, Args)]
+#[command(next_line_help = true)]
 pub(crate) struct Arguments {
     /// The kubeconfig; without it, that of the pod, of KUBECONFIG or of ~/.kube/config
     #[arg(long, value_name = "FILE")]

@@ -6,5 +6,6 @@ mod definitions;
 mod git;
 mod gitrepo;
 mod process;
+mod rights;
 mod tenancy;
 mod vault;

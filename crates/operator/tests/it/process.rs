@@ -9,10 +9,11 @@ use evenkeel_operator::{
 use evenkeel_telemetry::{OnCancel, OnError, SystemClock, Tasks};
 use evenkeel_testkit::eventually;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::ResourceExt as _;
 use kube::api::Api;
+use kube::{Client, ResourceExt as _};
 
 use crate::admission::{apply, server, succeed};
+use crate::rights::operator_of;
 
 const LEASE: &str = "9b76ddd4.syn.tools";
 
@@ -23,7 +24,7 @@ struct Process {
 }
 
 impl Process {
-    async fn new(namespace: &str, identity: &str) -> Self {
+    async fn new(namespace: &str, client: &Client, identity: &str) -> Self {
         let tasks = Tasks::new();
         let settings = OperatorSettings {
             scope: Scope::Namespace(namespace.to_owned()),
@@ -37,7 +38,7 @@ impl Process {
             metrics: Some(([127, 0, 0, 1], 0).into()),
             health: Some(([127, 0, 0, 1], 0).into()),
         };
-        let client = server().client().await;
+        let client = client.clone();
         let operator = Operator::start(settings, client, Arc::new(SystemClock), tasks.clone())
             .await
             .unwrap();
@@ -84,7 +85,8 @@ async fn holder(namespace: &str) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_works_and_the_other_follows_when_it_ends() {
     let namespace = server().namespace("process").await;
-    let mut first = Process::new(&namespace, "first").await;
+    let client = operator_of(&namespace).await;
+    let mut first = Process::new(&namespace, &client, "first").await;
     assert_eq!(
         get(first.addresses.health, "/healthz").await,
         (200, "ok".to_owned())
@@ -101,7 +103,7 @@ async fn one_of_two_works_and_the_other_follows_when_it_ends() {
     })
     .await;
     assert_eq!(get(first.addresses.health, "/readyz").await.0, 200);
-    let mut second = Process::new(&namespace, "second").await;
+    let mut second = Process::new(&namespace, &client, "second").await;
     second.run();
     // It works, and shows what it does.
     let tenant = "{apiVersion: syn.tools/v1alpha1, kind: Tenant, metadata: {name: t-one}}";

@@ -161,6 +161,7 @@ async fn what_is_wrong_with_the_way_to_the_host_is_told_by_condition_and_event(s
 
     // B24: a Secret of another namespace is for those whom its owner lets in.
     let other = World::new(site).await;
+    crate::rights::admit(&world.namespace, &other.namespace).await;
     let elsewhere = json!({ "apiSecretRef": { "name": "git", "namespace": other.namespace } });
     world.write("lost", elsewhere).await;
     world.pass("lost").await;

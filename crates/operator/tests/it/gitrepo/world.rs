@@ -1,7 +1,6 @@
 //! A namespace with the Secret of a Git host, and the controller in front of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::{Clock as _, ManualClock};
 use evenkeel_operator::git::{GitHost, Project, RepoPath};
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::admission::server;
 use crate::git::Site;
+use crate::rights::operator_of;
 
 pub(crate) const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIJ22mHNYfSPnLAj8YiKa0RmxafD9r5nEUquizay7xh3s";
 pub(crate) const OTHER_KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIJ5j/kzlDkY3qFTrFWoFQiD6B2MCO1UqG7B3yoOau9iG";
@@ -43,13 +43,10 @@ impl<'a> World<'a> {
     }
 
     pub(crate) async fn with(site: &'a Site, settings: GitRepoSettings) -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let client = server().client().await;
         let namespace = server().namespace("repos").await;
         let git = FaultProxy::before(&site.url()).await;
-        let user_agent = format!("repos-{number}");
-        let kubernetes = FaultProxy::start(server().client_as(&user_agent).await).await;
+        let kubernetes = FaultProxy::start(operator_of(&namespace).await).await;
         let mut config = Config::new(kubernetes.url().parse().unwrap());
         config.default_retry = false;
         let clock = Arc::new(ManualClock::new(SystemClock.now()));

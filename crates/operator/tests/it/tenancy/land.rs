@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::admission::server;
 use crate::git::Site;
+use crate::rights::operator_of;
 use crate::vault::{engine, path, root, server as vault_server, settings as vault_settings};
 
 /// Rounds over all objects until nothing changes.
@@ -53,7 +54,7 @@ impl Land {
         let site = Site::gitlab().await;
         let client = server().client().await;
         let namespace = server().namespace("land").await;
-        let kubernetes = FaultProxy::start(server().client().await).await;
+        let kubernetes = FaultProxy::start(operator_of(&namespace).await).await;
         let mut config = Config::new(kubernetes.url().parse().unwrap());
         config.default_retry = false;
         let ours = Client::try_from(config).unwrap();
