@@ -40,10 +40,14 @@ impl Wanted {
         }
         let status = &cluster.status;
         if !hopeless.is_empty() {
-            let is_told = status.state != ClusterState::Ready;
-            return Ok(
-                (!is_told).then(|| format!("cluster {} is ready though a component cannot be done", self.id))
-            );
+            if status.state == ClusterState::Ready {
+                let told = format!("cluster {} is ready though a component cannot be done", self.id);
+                return Ok(Some(told));
+            }
+            // It may be tried again for ever; each run ends at its deadline.
+            let running = world.people.running_reconciliation(&self.id).await?;
+            let old = running.filter(|run| world.is_from_before_the_calm(run.created_at));
+            return Ok(old.map(|run| format!("{} has not ended by its deadline, {}", run.id, run.deadline)));
         }
         let is_ready = status.state == ClusterState::Ready && status.observed_version == cluster.version;
         if !is_ready {

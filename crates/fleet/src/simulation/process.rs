@@ -298,7 +298,7 @@ impl Attempt<'_> {
         };
         let inputs = inputs(spec);
         if inputs.ends_with("bad") {
-            return Ok(match world.chance.percent(50) {
+            return Ok(match world.chance.percent(90) {
                 true => self.again("it never becomes ready"),
                 false => End::Failed {
                     reason: "its chart cannot be rendered".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evenkeel_core::{Clock, ClusterId, ComponentName, Fence};
@@ -28,7 +28,8 @@ pub(super) struct World {
     /// What is on its way to clusters, whatever becomes of who sent it.
     pub(super) network: Tasks,
     begun: Instant,
-    calm: AtomicBool,
+    /// Since when nothing fails by chance any more, in milliseconds; the greatest number before that.
+    calm_since: AtomicU64,
     clocks_were_wrong: AtomicBool,
     clusters: Mutex<BTreeMap<ClusterId, ModelCluster>>,
     /// Writes that may be under way: until when, by attempt.
@@ -83,7 +84,7 @@ impl World {
             database,
             network: Tasks::new(),
             begun,
-            calm: AtomicBool::new(false),
+            calm_since: AtomicU64::new(u64::MAX),
             clocks_were_wrong: AtomicBool::new(false),
             clusters: Mutex::default(),
             permits: Mutex::default(),
@@ -103,11 +104,17 @@ impl World {
 
     /// Whether nothing fails by chance any more.
     pub(super) fn is_calm(&self) -> bool {
-        self.calm.load(Ordering::Relaxed)
+        self.calm_since.load(Ordering::Relaxed) != u64::MAX
     }
 
     pub(super) fn calm_down(&self) {
-        self.calm.store(true, Ordering::Relaxed);
+        self.calm_since.store(self.millis(), Ordering::Relaxed);
+    }
+
+    /// Whether a moment, by a right clock, is from when things still failed.
+    pub(super) fn is_from_before_the_calm(&self, moment: Timestamp) -> bool {
+        let millis = moment.as_millisecond() - BEGINNING * 1_000;
+        u64::try_from(millis).unwrap_or(0) < self.calm_since.load(Ordering::Relaxed)
     }
 
     /// Whether a fault of `percent` strikes now.
