@@ -14,7 +14,8 @@ use evenkeel_operator::vault::{Login, VaultSettings};
 use evenkeel_operator::{
     GitRepoSettings, LeaderSettings, Operator, OperatorSettings, Scope, TenancySettings,
 };
-use evenkeel_telemetry::{SystemClock, Tasks};
+use evenkeel_server::{Server, lieutenant};
+use evenkeel_telemetry::{OnCancel, OnError, SystemClock, Tasks};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -53,6 +54,9 @@ pub(crate) struct Arguments {
         default_value = ":8081"
     )]
     health_probe_bind_address: String,
+    /// Where Lieutenant's REST API answers (docs/lieutenant-api.md), also while the Lease is another's; `0` answers nowhere
+    #[arg(long, value_name = "ADDRESS", env = "API_BIND_ADDRESS", default_value = "0")]
+    api_bind_address: String,
     /// Work only while the Lease 9b76ddd4.syn.tools is ours
     #[arg(long, env = "LEADER_ELECT", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     leader_elect: bool,
@@ -140,7 +144,13 @@ struct VaultArguments {
 
 pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()> {
     let settings = arguments.settings().map_err(Usage)?;
-    let client = client(arguments.kubeconfig.as_deref()).await?;
+    let api = address(&arguments.api_bind_address).map_err(Usage)?;
+    let config = config(arguments.kubeconfig.as_deref()).await?;
+    if let Some(address) = api {
+        let address = serve_api(address, &config, &tasks).await?;
+        output::note(&format!("serving Lieutenant's API on http://{address}"));
+    }
+    let client = Client::try_from(config).context("the cluster cannot be used")?;
     let scope = settings.scope.clone();
     let operator = Operator::start(settings, client, Arc::new(SystemClock), tasks.clone()).await?;
     let addresses = operator.addresses();
@@ -149,12 +159,9 @@ pub(crate) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()
         Scope::All => "looking after all namespaces".to_owned(),
         Scope::Namespace(name) => format!("looking after namespace {name}"),
     });
-    let run = tasks.spawn(
-        "operator",
-        evenkeel_telemetry::OnError::Shutdown,
-        evenkeel_telemetry::OnCancel::Wait,
-        |token| operator.run(token),
-    );
+    let run = tasks.spawn("operator", OnError::Shutdown, OnCancel::Wait, |token| {
+        operator.run(token)
+    });
     Ok(run.join().await?)
 }
 
@@ -243,8 +250,21 @@ impl VaultArguments {
     }
 }
 
-/// A client by the user's own credentials. Passes are tried again by their controllers, not calls by the client.
-async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+/// Serves Lieutenant's REST API until the process stops. Its settings are those of Lieutenant's, from the environment.
+async fn serve_api(address: SocketAddr, config: &Config, tasks: &Tasks) -> anyhow::Result<SocketAddr> {
+    let settings = lieutenant::Settings::from_environment(|name| std::env::var(name).ok());
+    let settings = settings.map_err(|error| Usage(error.into()))?;
+    let router = lieutenant::router(settings, config, Arc::new(SystemClock), tasks)?;
+    let server = Server::bind_authenticated(address).await?;
+    let address = server.address();
+    drop(tasks.spawn("api", OnError::Shutdown, OnCancel::Wait, |token| {
+        server.serve_router(router, token)
+    }));
+    Ok(address)
+}
+
+/// A way to the cluster by the user's own credentials. Passes are tried again by their controllers, not calls by the client.
+async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
     let mut config = match kubeconfig {
         Some(file) => {
             let kubeconfig = Kubeconfig::read_from(file)
@@ -257,7 +277,7 @@ async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
     };
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.default_retry = false;
-    Client::try_from(config).context("the cluster cannot be used")
+    Ok(config)
 }
 
 /// An address as Go writes it: `:8080` is that port of every interface, `0` is none.

@@ -11,6 +11,7 @@ mod bench;
 mod demo;
 mod local;
 mod mothership;
+mod operator;
 mod program;
 mod provenance;
 mod ran;

@@ -1,0 +1,196 @@
+//! `evenkeel operator` on a real control plane: custom resources looked after, and Lieutenant's API beside them.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+
+use evenkeel_testkit::TestCluster;
+use serde_json::{Value, json};
+
+use crate::mothership::world::eventually;
+use crate::program::{BOUND, Program, evenkeel};
+use crate::ran::Ran;
+
+/// A cluster that knows the kinds, and a namespace in it.
+struct Land {
+    cluster: &'static TestCluster,
+    namespace: String,
+    folder: tempfile::TempDir,
+}
+
+impl Land {
+    fn new(name: &str) -> Self {
+        let cluster = evenkeel_testkit::cluster("operator");
+        let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+        let land = Self {
+            cluster,
+            namespace: format!("{name}-{}", std::process::id()),
+            folder: evenkeel_testkit::temp_dir(),
+        };
+        let definitions = definitions.to_str().unwrap();
+        land.kubectl(&["apply", "--server-side", "-f", definitions]);
+        land.kubectl(&[
+            "wait",
+            "--for=condition=Established",
+            "--timeout=60s",
+            "-f",
+            definitions,
+        ]);
+        land.kubectl(&["create", "namespace", &land.namespace]);
+        land
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        let ran = self.cluster.kubectl().args(arguments).output().unwrap();
+        Ran::of(ran).exits(0).stdout
+    }
+
+    fn get(&self, what: &str) -> Value {
+        let text = self.kubectl(&["-n", &self.namespace, "get", what, "-o", "json"]);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn operator(&self) -> Program {
+        Program::start(
+            evenkeel(self.folder.path())
+                .args(["operator", "--skip-vault-setup", "--leader-elect"])
+                .args(["--watch-namespace", &self.namespace])
+                .args([
+                    "--metrics-bind-address",
+                    "0",
+                    "--health-probe-bind-address",
+                    "127.0.0.1:0",
+                ])
+                .args(["--api-bind-address", "127.0.0.1:0"])
+                .arg("--kubeconfig")
+                .arg(self.cluster.kubeconfig_file())
+                .env("NAMESPACE", &self.namespace),
+        )
+    }
+}
+
+/// One call of Lieutenant's API: status and body.
+fn call(address: &str, token: Option<&str>, request: &str, body: Option<&Value>) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let token = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
+    let head = format!(
+        "{request} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{token}content-length: \
+         {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let body = answer.split_once("\r\n\r\n").unwrap().1;
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+#[test]
+fn tenants_and_clusters_are_looked_after_and_installed() {
+    let land = Land::new("land");
+    let own = &land.namespace;
+    land.kubectl(&["-n", own, "create", "serviceaccount", "caller"]);
+    let (binding, account) = (format!("{own}-caller"), format!("--serviceaccount={own}:caller"));
+    land.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        &binding,
+        "--clusterrole=cluster-admin",
+        &account,
+    ]);
+    let token = land.kubectl(&["-n", own, "create", "token", "caller"]);
+    let token = Some(token.trim());
+
+    let mut operator = land.operator();
+    let said = operator.says("serving Lieutenant's API on http://");
+    let address = said.rsplit('/').next().unwrap();
+    assert_eq!(call(address, None, "GET /tenants", None).0, 401);
+    let repository = json!({"type": "unmanaged", "url": "ssh://git@git.example.org/group/t-blue.git"});
+    let tenant = json!({"id": "t-blue", "displayName": "Blue", "gitRepo": repository});
+    let (status, made) = call(address, token, "POST /tenants", Some(&tenant));
+    assert_eq!(status, 201, "{made}");
+    let repository = json!({"type": "unmanaged", "url": "ssh://git@git.example.org/group/c-sky.git"});
+    let cluster = json!({"id": "c-sky", "tenant": "t-blue", "displayName": "Sky", "gitRepo": repository,
+                         "facts": {"cloud": "none"}});
+    let (status, made) = call(address, token, "POST /clusters", Some(&cluster));
+    assert_eq!(status, 201, "{made}");
+
+    let ready = |what: &str, condition: &str| {
+        eventually(what, || {
+            let object = land.get(what);
+            let conditions = object["status"]["conditions"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let is_met = |one: &Value| one["type"] == condition && one["status"] == "True";
+            conditions
+                .iter()
+                .any(is_met)
+                .then_some(())
+                .ok_or_else(|| object.to_string())
+        });
+    };
+    ready("tenant/t-blue", "RbacReady");
+    ready("cluster/c-sky", "RbacReady");
+    // The agent of the new cluster is installed by a token that is good once.
+    let url = eventually("the address of the manifest", || {
+        let (_, cluster) = call(address, token, "GET /clusters/c-sky", None);
+        cluster["installURL"]
+            .as_str()
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| cluster.to_string())
+    });
+    let path = url.split_once("/install/").unwrap().1;
+    let install = format!("GET /install/{path}");
+    let (status, manifest) = call(address, None, &install, None);
+    assert_eq!((status, &manifest["kind"]), (200, &json!("List")), "{manifest}");
+    assert_eq!(call(address, None, &install, None).0, 401, "it is good once");
+
+    operator.signal("TERM");
+    assert_eq!(operator.ends(BOUND).code(), Some(0), "{operator:?}");
+    let one_time = path.split_once("token=").unwrap().1;
+    assert!(
+        !operator.stderr().join("\n").contains(one_time),
+        "no log has the token"
+    );
+    let lease = land.get("lease/9b76ddd4.syn.tools");
+    assert_eq!(
+        lease["spec"]["holderIdentity"].as_str().unwrap_or_default(),
+        "",
+        "given back: {lease}"
+    );
+}
+
+/// What cannot be understood is refused before anything is done, with what was expected.
+#[test]
+fn settings_that_cannot_be_used_are_refused() {
+    let folder = evenkeel_testkit::temp_dir();
+    let refused = |arguments: &[&str], variable: (&str, &str), words: &[&str]| {
+        let mut command = evenkeel(folder.path());
+        command
+            .arg("operator")
+            .args(arguments)
+            .env(variable.0, variable.1);
+        let ran = Ran::of(command.output().unwrap()).exits(2);
+        for word in words {
+            assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+        }
+    };
+    refused(
+        &[],
+        ("DEFAULT_DELETION_POLICY", "Sometimes"),
+        &["Sometimes", "Archive, Delete and Retain"],
+    );
+    refused(&[], ("LEADER_ELECT", "perhaps"), &["perhaps"]);
+    refused(&[], ("VAULT_ADDR", ""), &["VAULT_ADDR", "--skip-vault-setup"]);
+    let skip = ["--skip-vault-setup", "--api-bind-address", "somewhere"];
+    refused(&skip, ("A", "b"), &["somewhere", ":8080"]);
+    refused(
+        &["--skip-vault-setup"],
+        ("METRICS_BIND_ADDRESS", ":many"),
+        &[":many"],
+    );
+}
