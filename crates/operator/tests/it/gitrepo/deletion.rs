@@ -25,7 +25,7 @@ async fn each_policy_is_carried_out_and_the_object_goes(site: &Site) {
         ("r", Some("Retain")),
         ("n", None),
     ] {
-        let spec = policy.map_or(json!({}), |policy| json!({ "deletionPolicy": policy }));
+        let spec = policy.map_or_else(|| json!({}), |policy| json!({ "deletionPolicy": policy }));
         world.write(name, spec).await;
         world.converge(name).await;
         world.delete(name).await;
