@@ -4,7 +4,7 @@
 //!
 //! There is no state of its own and no right of its own: a call goes to the Kubernetes API server with the caller's
 //! token, and what that server allows is allowed. The one exception is the manifest, which a one-time token opens:
-//! [`bootstrap`] says how.
+//! `bootstrap` says how.
 //!
 //! It knows nothing of the fleet; whoever runs the operator serves it:
 //!

@@ -22,7 +22,7 @@ fn role(place: usize) -> [&'static str; 2] {
 /// Whether every cluster is as its newest version wants it, and says so.
 fn is_settled(several: &Several, round: u64) -> bool {
     let clusters = several.json(&["cluster", "list"]);
-    clusters.as_array().unwrap().iter().all(|cluster| {
+    clusters["items"].as_array().unwrap().iter().all(|cluster| {
         // The first version is made by the first round, which is round 0.
         cluster["state"] == "ready" && cluster["observedVersion"].as_u64() == Some(round + 1)
     })
