@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use kube::runtime::Controller;
 use kube::runtime::controller::{Action, Config};
 use kube::{Api, Client, Resource, ResourceExt as _};
+use tokio::sync::Semaphore;
 use tracing::{Instrument as _, debug, info_span, warn};
 
 use super::access::Readable;
@@ -43,16 +44,21 @@ pub(crate) async fn run<K: Kind>(
     token: CancellationToken,
 ) {
     let kind = K::Object::kind(&()).into_owned();
-    let stop = token.clone();
-    controller
+    let concurrency = concurrency.max(1);
+    let (stop, ended) = (token.clone(), token.clone());
+    // One permit for each pass: who has them all knows that none runs.
+    let running = Arc::new(Semaphore::new(usize::from(concurrency)));
+    let every = Arc::clone(&running);
+    let passing = controller
         .with_config(Config::default().concurrency(concurrency))
         .graceful_shutdown_on(async move { stop.cancelled_owned().await })
         .run(
             move |object, passes: Arc<Passes<K>>| {
-                let token = token.clone();
+                let (token, running) = (token.clone(), Arc::clone(&running));
                 let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
                 let span = info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name);
                 async move {
+                    let _permit = running.acquire().await;
                     let asked = token.clone();
                     let cancel = CancelFns::new(
                         move || asked.is_cancelled(),
@@ -75,8 +81,16 @@ pub(crate) async fn run<K: Kind>(
                 debug!(%kind, %error, "a watch was interrupted");
             }
             std::future::ready(())
-        })
-        .await;
+        });
+    // A controller whose first listing never came waits for it even when it is told to stop.
+    let idle = async {
+        ended.cancelled().await;
+        let _all = every.acquire_many(u32::from(concurrency)).await;
+    };
+    tokio::select! {
+        () = passing => {}
+        () = idle => {}
+    }
 }
 
 fn next<K: Kind>(passes: &Passes<K>, passed: &Passed) -> Action {
