@@ -84,6 +84,6 @@ mod tests {
         for _ in 0..WRITTEN_MAX {
             calls.admit(START + PERIOD);
         }
-        assert_eq!(calls.admit(START), Some(1));
+        assert_eq!(calls.admit(START), Some(2));
     }
 }

@@ -1,5 +1,6 @@
 //! Connections to PostgreSQL over TLS: what `sslmode` promises is kept.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,11 +30,10 @@ fn server_for(name: &str, authority: &CertifiedIssuer<'static, KeyPair>) -> Post
 }
 
 /// Opens it as a mothership with these parameters in the URL does, and uses it.
-async fn used(server: &Postgres, parameters: &str) -> Result<(), String> {
-    let directory = tempfile::tempdir().unwrap();
+async fn used(server: &Postgres, keys: &Path, parameters: &str) -> Result<(), String> {
     let mut options: PostgresOptions = format!("{}?{parameters}", server.url()).parse().unwrap();
     options.acquire_timeout = SOON;
-    let options = OpenOptions::postgres(options, directory.path().join("keys"));
+    let options = OpenOptions::postgres(options, keys);
     // A message has no secret to hide here, and names the server.
     let store = SqlStore::open(options, Arc::new(SystemClock))
         .await
@@ -49,6 +49,7 @@ async fn used(server: &Postgres, parameters: &str) -> Result<(), String> {
 async fn the_servers_certificate_is_checked_as_asked() {
     let known = authority();
     let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
     let file = |name: &str, authority: &CertifiedIssuer<'static, KeyPair>| {
         let path = folder.path().join(name);
         std::fs::write(&path, authority.pem()).unwrap();
@@ -58,20 +59,24 @@ async fn the_servers_certificate_is_checked_as_asked() {
     let by = |mode: &str, root: &str| format!("sslmode={mode}&sslrootcert={root}");
 
     let server = server_for("127.0.0.1", &known);
-    used(&server, &by("verify-full", &known_file)).await.unwrap();
-    used(&server, "sslmode=require").await.unwrap();
+    used(&server, &keys, &by("verify-full", &known_file))
+        .await
+        .unwrap();
+    used(&server, &keys, "sslmode=require").await.unwrap();
     for (parameters, expected) in [
         ("sslmode=disable".to_owned(), "no encryption"),
         (by("verify-full", &other_file), "certificate"),
         (by("verify-ca", &other_file), "certificate"),
     ] {
-        let error = used(&server, &parameters).await.unwrap_err();
+        let error = used(&server, &keys, &parameters).await.unwrap_err();
         assert!(error.contains(expected), "{parameters}: {error}");
     }
 
     let elsewhere = server_for("db.example", &known);
-    used(&elsewhere, &by("verify-ca", &known_file)).await.unwrap();
-    let error = used(&elsewhere, &by("verify-full", &known_file))
+    used(&elsewhere, &keys, &by("verify-ca", &known_file))
+        .await
+        .unwrap();
+    let error = used(&elsewhere, &keys, &by("verify-full", &known_file))
         .await
         .unwrap_err();
     assert!(error.contains("certificate"), "{error}");
