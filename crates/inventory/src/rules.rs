@@ -1,7 +1,10 @@
 //! What every inventory decides in the same way, whatever its rows lie in: due times, places in the queue, and whether what
 //! somebody says of a cluster still counts.
 
-use evenkeel_core::{ClusterId, ClusterState, DueReason, Strategy};
+use evenkeel_core::{
+    ClusterId, ClusterState, DueReason, Error as CoreError, ReconciliationId, ReconciliationState, Strategy,
+    Transition as _,
+};
 
 use crate::sql::rows::{int, lane, millis};
 use crate::{Due, Error, NewReconciliation, StatusChange};
@@ -43,6 +46,38 @@ impl Places {
             .saturating_add(SHARE_MILLIS)
             .min(self.first.saturating_add(SET_BACK_MAX_MILLIS));
         place
+    }
+}
+
+/// Whether the operations that are `open` have to stop when a run of that state comes to another one; none when it has come to
+/// its end already, and stays as it is.
+///
+/// # Errors
+/// [`Error::Refused`] for a state that a run cannot come to so, [`Error::OperationsOpen`] for one that has not succeeded yet.
+pub(crate) fn finish(
+    id: &ReconciliationId,
+    from: ReconciliationState,
+    to: ReconciliationState,
+    open: u32,
+) -> Result<Option<bool>, Error> {
+    from.check(to).map_err(Error::Refused)?;
+    if from.is_final() {
+        return Ok(None);
+    }
+    match to {
+        ReconciliationState::Succeeded if open > 0 => Err(Error::OperationsOpen {
+            reconciliation: id.clone(),
+            open,
+        }),
+        ReconciliationState::Running | ReconciliationState::Superseded => {
+            Err(Error::Refused(CoreError::Transition {
+                what: "reconciliation state",
+                from: from.as_str(),
+                to: to.as_str(),
+                allowed: "succeeded, failed, cancelled; superseded when another one begins".to_owned(),
+            }))
+        }
+        _ => Ok(Some(open > 0)),
     }
 }
 

@@ -16,6 +16,7 @@ mod event;
 pub(crate) mod fields;
 mod finalizer;
 mod kind;
+mod looker;
 mod pass;
 mod status;
 mod watch;
@@ -24,10 +25,11 @@ pub(crate) use access::{Access, Readable, owned_by, owner_of};
 pub(crate) use child::{Upkeep, child};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
+pub(crate) use looker::{Looker, concerned};
 pub use pass::{Due, Passed};
 pub(crate) use pass::{Passes, RELEASE};
 pub use watch::Scope;
-pub(crate) use watch::run;
+use watch::run;
 
 /// Label of all objects that belong to a tenant.
 pub(crate) const TENANT_LABEL: &str = "syn.tools/tenant";

@@ -4,6 +4,7 @@ mod access_rights;
 mod cluster;
 mod repository;
 mod spec;
+mod steps;
 mod template;
 mod tenant;
 

@@ -3,8 +3,6 @@
 //! It enforces what the broker documents of `GET /runtimes`: pages from 1, at most 100 entries each, `runtime_id` as a filter,
 //! and `data`, `count`, `totalCount` in the answer.
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -12,13 +10,10 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use url::form_urlencoded;
+
+use crate::double::Double;
 
 /// What its clients must show.
 const TOKEN: &str = "broker-token";
@@ -28,9 +23,8 @@ const PAGE_SIZE_MAX: usize = 100;
 /// A broker on the loopback interface, without TLS; ends when dropped.
 #[derive(Debug)]
 pub struct Broker {
-    address: SocketAddr,
+    double: Double,
     state: Arc<Mutex<State>>,
-    serving: JoinHandle<()>,
 }
 
 #[derive(Debug, Default)]
@@ -44,40 +38,24 @@ struct State {
     answer: Option<(StatusCode, String)>,
 }
 
-impl Drop for Broker {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
 impl Broker {
     /// Starts one without runtimes, on the calling runtime.
     ///
     /// # Panics
     /// When no port can be had.
-    #[allow(clippy::disallowed_methods, reason = "ended by whoever drops the broker")]
     pub async fn start() -> Self {
-        let listening = async {
-            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-            let address = listener.local_addr()?;
-            Ok::<_, std::io::Error>((listener, address))
-        };
-        let (listener, address) = match listening.await {
-            Ok(listening) => listening,
-            Err(error) => panic!("the broker cannot listen: {error}"),
-        };
         let state = Arc::default();
-        let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
+        let shared: Arc<Mutex<State>> = Arc::clone(&state);
+        let answering = move |request| std::future::ready(answer(&mut lock(&shared), &request));
         Self {
-            address,
+            double: Double::start("the broker", answering).await,
             state,
-            serving,
         }
     }
 
     /// Its address.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.double.address())
     }
 
     /// What its clients must show.
@@ -132,23 +110,6 @@ impl State {
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let state = Arc::clone(&state);
-        let service = service_fn(move |request| {
-            let answer = answer(&mut lock(&state), &request);
-            async move { Ok::<_, Infallible>(answer) }
-        });
-        let connection = async move {
-            let _ = Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        };
-        #[allow(clippy::disallowed_methods, reason = "ends with its client")]
-        drop(tokio::spawn(connection));
-    }
 }
 
 fn answer(state: &mut State, request: &Request<Incoming>) -> Response<Full<Bytes>> {

@@ -5,9 +5,7 @@
 //! one hour when left out; it answers 201 with `status.kubeconfig` in base64 and `status.expirationTimestamp`.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,13 +16,10 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+
+use crate::double::Double;
 
 /// What a garden's clients must show.
 const TOKEN: &str = "garden-token";
@@ -39,9 +34,8 @@ type Issue = dyn Fn(Duration) -> String + Send + Sync;
 /// A garden cluster on the loopback interface, without TLS; ends when dropped.
 #[derive(Debug)]
 pub struct Garden {
-    address: SocketAddr,
+    double: Double,
     state: Arc<State>,
-    serving: JoinHandle<()>,
 }
 
 #[derive(Default)]
@@ -61,34 +55,21 @@ impl fmt::Debug for State {
     }
 }
 
-impl Drop for Garden {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
 impl Garden {
     /// Starts one without shoots, on the calling runtime.
     ///
     /// # Panics
     /// When no port can be had.
-    #[allow(clippy::disallowed_methods, reason = "ended by whoever drops the garden")]
     pub async fn start() -> Self {
-        let listening = async {
-            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-            let address = listener.local_addr()?;
-            Ok::<_, std::io::Error>((listener, address))
-        };
-        let (listener, address) = match listening.await {
-            Ok(listening) => listening,
-            Err(error) => panic!("the garden cannot listen: {error}"),
-        };
         let state = Arc::new(State::default());
-        let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
+        let shared = Arc::clone(&state);
+        let answering = move |request| {
+            let state = Arc::clone(&shared);
+            async move { answer(&state, request).await }
+        };
         Self {
-            address,
+            double: Double::start("the garden", answering).await,
             state,
-            serving,
         }
     }
 
@@ -98,7 +79,7 @@ impl Garden {
             "apiVersion: v1\nkind: Config\nclusters: [{{name: g, cluster: {{server: 'http://{}'}}}}]\n\
              users: [{{name: u, user: {{token: {TOKEN}}}}}]\ncontexts: [{{name: g, context: {{cluster: g, user: u}}}}]\n\
              current-context: g\n",
-            self.address
+            self.double.address()
         )
     }
 
@@ -126,23 +107,6 @@ impl Garden {
     /// How many kubeconfigs were issued so far.
     pub fn issued(&self) -> usize {
         self.state.issued.load(Ordering::SeqCst)
-    }
-}
-
-async fn serve(listener: TcpListener, state: Arc<State>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let state = Arc::clone(&state);
-        let service = service_fn(move |request| {
-            let state = Arc::clone(&state);
-            async move { Ok::<_, Infallible>(answer(&state, request).await) }
-        });
-        let connection = async move {
-            let _ = Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        };
-        #[allow(clippy::disallowed_methods, reason = "ends with its client")]
-        drop(tokio::spawn(connection));
     }
 }
 

@@ -12,19 +12,13 @@ mod routes;
 mod wire;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-
 use projects::Project;
+
+use crate::double::Double;
 
 /// What its clients must show.
 const TOKEN: &str = "glpat-of-the-double";
@@ -32,9 +26,8 @@ const TOKEN: &str = "glpat-of-the-double";
 /// A GitLab on the loopback interface, without TLS; ends when dropped.
 #[derive(Debug)]
 pub struct GitLab {
-    address: SocketAddr,
+    double: Double,
     state: Arc<State>,
-    serving: JoinHandle<()>,
 }
 
 #[derive(Default)]
@@ -73,40 +66,27 @@ impl fmt::Debug for State {
     }
 }
 
-impl Drop for GitLab {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
 impl GitLab {
     /// Starts one without groups, on the calling runtime.
     ///
     /// # Panics
     /// When no port can be had.
-    #[allow(clippy::disallowed_methods, reason = "ended by whoever drops the double")]
     pub async fn start() -> Self {
-        let listening = async {
-            let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-            let address = listener.local_addr()?;
-            Ok::<_, std::io::Error>((listener, address))
-        };
-        let (listener, address) = match listening.await {
-            Ok(listening) => listening,
-            Err(error) => panic!("the double of GitLab cannot listen: {error}"),
-        };
         let state = Arc::new(State::default());
-        let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
+        let shared = Arc::clone(&state);
+        let answering = move |request| {
+            let state = Arc::clone(&shared);
+            async move { routes::answer(&state, request).await }
+        };
         Self {
-            address,
+            double: Double::start("the double of GitLab", answering).await,
             state,
-            serving,
         }
     }
 
     /// Its address: `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.double.address())
     }
 
     /// A token that may do everything.
@@ -129,22 +109,5 @@ impl GitLab {
             Some(project) => project.expire_tokens(),
             None => panic!("there is no project {project}"),
         }
-    }
-}
-
-async fn serve(listener: TcpListener, state: Arc<State>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let state = Arc::clone(&state);
-        let service = service_fn(move |request| {
-            let state = Arc::clone(&state);
-            async move { Ok::<_, Infallible>(routes::answer(&state, request).await) }
-        });
-        let connection = async move {
-            let _ = Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        };
-        #[allow(clippy::disallowed_methods, reason = "ends with its client")]
-        drop(tokio::spawn(connection));
     }
 }

@@ -33,6 +33,7 @@
 
 mod broker;
 mod cluster;
+mod double;
 mod eventually;
 mod fault_proxy;
 mod garden;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ComponentName, Error as CoreError, Fence, ObjectChange, OperationId, OperationState,
-    OperationStateKind, ReconciliationId, ReconciliationState, Transition as _,
+    ClusterId, ComponentName, Fence, ObjectChange, OperationId, OperationState, OperationStateKind,
+    ReconciliationId, ReconciliationState,
 };
 
 use super::rows::{OperationRow, Previous, RunRow};
 use super::status::Next;
 use super::{MemoryStore, Transaction};
-use crate::rules::{DueWrite, Places, rank};
+use crate::rules::{self, DueWrite, Places, rank};
 use crate::sql::rows::{int, lane, millis, moment};
 use crate::{
     Begun, ComponentOperation, Cursor, Error, FailureCount, Finish, NewReconciliation, Operation, Page,
@@ -356,26 +356,8 @@ impl Transaction<'_> {
             .ok_or_else(|| Error::not_found("reconciliation", id))?;
         let open = self.rows.open_operations(id);
         let state = run.state;
-        state.check(finish.state).map_err(Error::Refused)?;
-        if state.is_final() {
+        let Some(stops) = rules::finish(id, state, finish.state, open)? else {
             return Ok(Recorded::Unchanged);
-        }
-        let stops = match finish.state {
-            ReconciliationState::Succeeded if open > 0 => {
-                return Err(Error::OperationsOpen {
-                    reconciliation: id.clone(),
-                    open,
-                });
-            }
-            ReconciliationState::Running | ReconciliationState::Superseded => {
-                return Err(Error::Refused(CoreError::Transition {
-                    what: "reconciliation state",
-                    from: state.as_str(),
-                    to: finish.state.as_str(),
-                    allowed: "succeeded, failed, cancelled; superseded when another one begins".to_owned(),
-                }));
-            }
-            _ => open > 0,
         };
         // What may be refused, before anything is written.
         let recorded = self.apply_status(id.cluster(), &finish.status)?;

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use evenkeel_core::ClusterId;
 
 use super::{MemoryStore, Transaction};
-use crate::sql::rows::refuse_nul;
 use crate::{AuditAction, Error, Setting, SettingDefinition, SettingLayers, SettingScope, Settings, Signal};
 
 impl Transaction<'_> {
@@ -62,17 +61,7 @@ impl Settings for MemoryStore {
         key: &str,
         value: Option<Setting>,
     ) -> Result<(), Error> {
-        let value = match value {
-            // What an older or newer release has set can be taken back.
-            None => {
-                refuse_nul("a setting's name", key)?;
-                None
-            }
-            Some(value) => Some(SettingDefinition::check(scope, key, &value)?),
-        };
-        if let SettingScope::Group(group) = scope {
-            refuse_nul("a setting's group", group)?;
-        }
+        let value = SettingDefinition::check_put(scope, key, value.as_ref())?;
         self.call("put_setting", |transaction| {
             transaction.put_setting(scope, key, value)
         })

@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::{Setting, SettingScope};
 use crate::Error;
+use crate::sql::rows::refuse_nul;
 
 /// The layers, from the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -358,6 +359,29 @@ impl SettingDefinition {
             .kind
             .check(value)
             .ok_or_else(|| wrong(format!("{value} is not {}", definition.kind)))
+    }
+
+    /// Checks what is to be put into an inventory, or taken back; answers the value as it is usually written.
+    ///
+    /// # Errors
+    /// As [`Self::check`], and [`Error::NulCharacter`].
+    pub(crate) fn check_put(
+        scope: &SettingScope,
+        key: &str,
+        value: Option<&Setting>,
+    ) -> Result<Option<Setting>, Error> {
+        let value = match value {
+            // What an older or newer release has set can be taken back.
+            None => {
+                refuse_nul("a setting's name", key)?;
+                None
+            }
+            Some(value) => Some(Self::check(scope, key, value)?),
+        };
+        if let SettingScope::Group(group) = scope {
+            refuse_nul("a setting's group", group)?;
+        }
+        Ok(value)
     }
 
     /// The setting of a name that somebody gave.

@@ -6,14 +6,14 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ConfigurationVersion, Error as CoreError, Fence, ObjectChange, OperationId, ReconciliationId,
-    ReconciliationState, Transition as _,
+    ClusterId, ConfigurationVersion, Fence, ObjectChange, OperationId, ReconciliationId, ReconciliationState,
 };
 
 use super::SqlStore;
 use super::lock::Lock;
 use super::status::operation_state;
 use crate::cipher::Column;
+use crate::rules;
 use crate::sql::{Cells, Connection, Row, Statement, database, query, query_as, query_scalar, repeating};
 use crate::{
     Begun, Cursor, Error, Finish, NewReconciliation, Operation, Page, PageRequest, Reconciliation,
@@ -254,26 +254,8 @@ impl SqlStore {
         let cells = Cells::new(&row, "reconciliations", &*key);
         let state: ReconciliationState = cells.parse("state")?;
         let open = cells.count("open")?;
-        state.check(finish.state).map_err(Error::Refused)?;
-        if state.is_final() {
+        let Some(stops) = rules::finish(id, state, finish.state, open)? else {
             return Ok(Recorded::Unchanged);
-        }
-        let stops = match finish.state {
-            ReconciliationState::Succeeded if open > 0 => {
-                return Err(Error::OperationsOpen {
-                    reconciliation: id.clone(),
-                    open,
-                });
-            }
-            ReconciliationState::Running | ReconciliationState::Superseded => {
-                return Err(Error::Refused(CoreError::Transition {
-                    what: "reconciliation state",
-                    from: state.as_str(),
-                    to: finish.state.as_str(),
-                    allowed: "succeeded, failed, cancelled; superseded when another one begins".to_owned(),
-                }));
-            }
-            _ => open > 0,
         };
         if stops {
             self.stop_operations(&mut transaction, &key, StopReason::Cancelled)

@@ -5,7 +5,7 @@ use evenkeel_core::ClusterId;
 
 use super::SqlStore;
 use super::lock::Lock;
-use super::rows::{has_nul, refuse_nul};
+use super::rows::has_nul;
 use crate::sql::{Row, database, query, query_as, query_scalar, repeating};
 use crate::{
     AuditAction, Error, RowFailure, Setting, SettingDefinition, SettingLayers, SettingScope, Settings, Signal,
@@ -115,17 +115,7 @@ impl Settings for SqlStore {
         key: &str,
         value: Option<Setting>,
     ) -> Result<(), Error> {
-        let value = match value {
-            // What an older or newer release has set can be taken back.
-            None => {
-                refuse_nul("a setting's name", key)?;
-                None
-            }
-            Some(value) => Some(SettingDefinition::check(scope, key, &value)?),
-        };
-        if let SettingScope::Group(group) = scope {
-            refuse_nul("a setting's group", group)?;
-        }
+        let value = SettingDefinition::check_put(scope, key, value.as_ref())?;
         repeating(|| self.put_setting_once(scope, key, value.as_ref())).await
     }
 

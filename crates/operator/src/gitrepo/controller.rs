@@ -9,7 +9,6 @@ use evenkeel_telemetry::metrics::StepMetrics;
 use evenkeel_telemetry::{CancellationToken, Tasks};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::Controller;
-use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use super::connection::wanted_path;
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
-use crate::frame::{Access, Kind, Passed, Passes, Scope, run};
+use crate::frame::{Access, Kind, Looker, Passed, Scope, concerned};
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, RepoType};
 
 /// Its field manager, and how it calls itself in events.
@@ -58,20 +57,7 @@ impl Default for GitRepoSettings {
 
 /// The controller of repositories.
 #[derive(Clone, Debug)]
-pub struct GitRepos {
-    passes: Arc<Passes<Repository>>,
-    client: ClientOf,
-    concurrency: u16,
-}
-
-#[derive(Clone)]
-struct ClientOf(Client);
-
-impl std::fmt::Debug for ClientOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Client")
-    }
-}
+pub struct GitRepos(Looker<Repository>);
 
 /// The kind.
 #[derive(Debug)]
@@ -105,19 +91,19 @@ impl GitRepos {
                 values: Default::default(),
             }),
         };
-        Ok(Self {
-            passes: Arc::new(Passes::new(kind, access, clock, MANAGER)),
-            client: ClientOf(client),
+        Ok(Self(Looker::new(
+            kind,
+            access,
+            client,
+            clock,
+            MANAGER,
             concurrency,
-        })
+        )))
     }
 
     /// Counts steps and passes from now on; to be said before it runs.
-    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
-        if let Some(passes) = Arc::get_mut(&mut self.passes) {
-            passes.measure(metrics);
-        }
-        self
+    pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
+        Self(self.0.measured(metrics))
     }
 
     /// Brings one repository a pass further.
@@ -125,29 +111,21 @@ impl GitRepos {
     /// # Errors
     /// When the object itself cannot be read; everything else is told in its status.
     pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
-        self.passes.pass(namespace, name).await
+        self.0.pass(namespace, name).await
     }
 
     /// Looks after all repositories of `scope` until `token` is cancelled. A change of a Secret reaches the repositories that
     /// have it or name it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = &self.client.0;
+        let client = self.0.client();
         let controller = Controller::new(scope.api::<GitRepo>(client.clone()), watcher::Config::default());
         let repositories = controller.store();
         let controller = controller.watches(
-            scope.api::<Secret>(client.clone()),
+            scope.api::<Secret>(client),
             watcher::Config::default(),
-            move |secret| {
-                let concerned: Vec<ObjectRef<GitRepo>> = repositories
-                    .state()
-                    .iter()
-                    .filter(|repository| concerns(repository, &secret))
-                    .map(|repository| ObjectRef::from_obj(&**repository))
-                    .collect();
-                concerned
-            },
+            move |secret| concerned(&repositories, |repository| concerns(repository, &secret)),
         );
-        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+        self.0.run(controller, token).await;
     }
 }
 

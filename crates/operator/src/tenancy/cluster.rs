@@ -21,14 +21,14 @@ use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::runtime::Controller;
-use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::access_rights::Rights;
+use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
-use crate::frame::{Access, Identity, Kind, Passed, Passes, Scope, Snapshot, owner_of, run};
+use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
 use crate::resources::{Cluster, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
 
@@ -57,11 +57,7 @@ pub(crate) struct ClusterState {
 
 /// The controller of clusters.
 #[derive(Clone)]
-pub struct Clusters {
-    passes: Arc<Passes<OfClusters>>,
-    client: Client,
-    concurrency: u16,
-}
+pub struct Clusters(Looker<OfClusters>);
 
 /// The kind.
 struct OfClusters {
@@ -92,19 +88,19 @@ impl Clusters {
                 vault,
             }),
         };
-        Ok(Self {
-            passes: Arc::new(Passes::new(kind, access, clock, MANAGER)),
+        Ok(Self(Looker::new(
+            kind,
+            access,
             client,
+            clock,
+            MANAGER,
             concurrency,
-        })
+        )))
     }
 
     /// Counts steps and passes from now on; to be said before it runs.
-    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
-        if let Some(passes) = Arc::get_mut(&mut self.passes) {
-            passes.measure(metrics);
-        }
-        self
+    pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
+        Self(self.0.measured(metrics))
     }
 
     /// Brings one cluster a pass further.
@@ -112,13 +108,13 @@ impl Clusters {
     /// # Errors
     /// When the object itself cannot be read; everything else is told in its status.
     pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
-        self.passes.pass(namespace, name).await
+        self.0.pass(namespace, name).await
     }
 
     /// Looks after all clusters of `scope` until `token` is cancelled. Changes of what belongs to a cluster, and of its tenant,
     /// reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = || self.client.clone();
+        let client = || self.0.client();
         let every = watcher::Config::default;
         let controller = Controller::new(scope.api::<Cluster>(client()), every());
         let clusters = controller.store();
@@ -129,17 +125,11 @@ impl Clusters {
             .owns(scope.api::<Role>(client()), every())
             .owns(scope.api::<RoleBinding>(client()), every())
             .watches(scope.api::<Tenant>(client()), every(), move |tenant| {
-                let concerned: Vec<ObjectRef<Cluster>> = clusters
-                    .state()
-                    .iter()
-                    .filter(|cluster| {
-                        cluster.namespace() == tenant.namespace() && tenant_of(cluster) == tenant.name_any()
-                    })
-                    .map(|cluster| ObjectRef::from_obj(&**cluster))
-                    .collect();
-                concerned
+                concerned(&clusters, |cluster| {
+                    cluster.namespace() == tenant.namespace() && tenant_of(cluster) == tenant.name_any()
+                })
             });
-        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+        self.0.run(controller, token).await;
     }
 }
 
@@ -181,6 +171,24 @@ impl Snapshot for ClusterState {
 
     fn object(&self) -> &Cluster {
         &self.object
+    }
+}
+
+impl Member for ClusterState {
+    fn access(&self) -> &Access {
+        &self.shared.access
+    }
+
+    fn settings(&self) -> &TenancySettings {
+        &self.shared.settings
+    }
+
+    fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    fn repository(&self) -> Option<&GitRepo> {
+        self.repository.as_ref()
     }
 }
 

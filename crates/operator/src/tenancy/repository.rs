@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use evenkeel_steps::{Change, Decision, Failure, Outcome};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::TenancySettings;
 use super::spec::tree;
-use crate::frame::fields::{covers, surplus};
+use crate::frame::fields::{covers, lay, missing, surplus};
 use crate::frame::{Access, Identity};
 use crate::resources::{
     CreationPolicy, DeletionPolicy, GitRepo, GitRepoSpec, GitRepoTemplate, ObjectName, RepoType,
@@ -25,8 +25,36 @@ pub(super) struct Parent<'a> {
     pub(super) creation_policy: Option<CreationPolicy>,
 }
 
+/// Adds to what is filled into the parent's specification: what the template `given` leaves to the parent and the settings, and
+/// the address of the repository. Answers the template that counts, and the keys of the repository's host.
+///
+/// # Errors
+/// None that a specification causes.
+pub(super) fn fill_in(
+    fill: &mut Map<String, Value>,
+    given: GitRepoTemplate,
+    parent: &Parent<'_>,
+    settings: &TenancySettings,
+    present: Option<&GitRepo>,
+) -> Result<(GitRepoTemplate, Option<String>), Failure> {
+    let effective = effective(given.clone(), parent, settings);
+    let more = missing(&tree(&given)?, &tree(&effective)?);
+    if !more.is_empty() {
+        let more = Map::from_iter([("gitRepoTemplate".to_owned(), json!(more))]);
+        let mut laid = json!(fill);
+        lay(&mut laid, &more);
+        *fill = laid.as_object_mut().map(std::mem::take).unwrap_or_default();
+    }
+    let published = published(present).filter(|_| effective.repo_type != Some(RepoType::Unmanaged));
+    let keys = published.and_then(|(url, keys)| {
+        fill.insert("gitRepoURL".to_owned(), json!(url));
+        keys
+    });
+    Ok((effective, keys))
+}
+
 /// The template with all that the parent and the settings say where it is silent.
-pub(super) fn effective(
+fn effective(
     mut template: GitRepoTemplate,
     parent: &Parent<'_>,
     settings: &TenancySettings,
@@ -110,15 +138,10 @@ pub(super) fn keep(
 
 /// What the GitRepo says of its repository: address and keys of its host. None while it says nothing, so that the last that was
 /// right stays (A32).
-pub(super) fn published(present: Option<&GitRepo>) -> Option<(String, Option<String>)> {
+fn published(present: Option<&GitRepo>) -> Option<(String, Option<String>)> {
     let status = present?.status.as_ref()?;
     let url = status.url.clone().filter(|url| !url.is_empty())?;
     Some((url, status.host_keys.clone()))
-}
-
-/// Whether somebody else looks after the repository.
-pub(super) fn is_unmanaged(template: Option<&GitRepoTemplate>) -> bool {
-    template.and_then(|template| template.repo_type) == Some(RepoType::Unmanaged)
 }
 
 /// The problem of a GitRepo, for its parent's status.
@@ -128,9 +151,10 @@ pub(super) fn problem(present: Option<&GitRepo>) -> Option<String> {
     (ready.status == crate::resources::ConditionStatus::False).then(|| ready.message.clone())
 }
 
-/// A template that says nothing at all.
-pub(super) fn is_silent(template: Option<&GitRepoTemplate>) -> bool {
-    template.is_none_or(|template| {
+/// The template of a specification; none where it says nothing at all.
+pub(super) fn given(template: Option<&GitRepoTemplate>) -> Option<GitRepoTemplate> {
+    let is_silent = |template: &GitRepoTemplate| {
         serde_json::to_value(template).is_ok_and(|value: Value| crate::frame::fields::is_blank(&value))
-    })
+    };
+    template.filter(|template| !is_silent(template)).cloned()
 }

@@ -27,8 +27,9 @@ use serde_json::{Value, json};
 
 use super::access_rights::Rights;
 use super::cluster::tenant_of;
+use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings};
-use crate::frame::{Access, Identity, Kind, Passed, Passes, Scope, Snapshot, owner_of, run};
+use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
 use crate::resources::{Cluster, GitRepo, Tenant, TenantTemplate};
 
 /// Its field manager, and how it calls itself in events.
@@ -60,11 +61,7 @@ pub(crate) struct TenantState {
 
 /// The controller of tenants.
 #[derive(Clone)]
-pub struct Tenants {
-    passes: Arc<Passes<OfTenants>>,
-    client: Client,
-    concurrency: u16,
-}
+pub struct Tenants(Looker<OfTenants>);
 
 /// The kind.
 struct OfTenants {
@@ -93,19 +90,19 @@ impl Tenants {
                 settings,
             }),
         };
-        Ok(Self {
-            passes: Arc::new(Passes::new(kind, access, clock, MANAGER)),
+        Ok(Self(Looker::new(
+            kind,
+            access,
             client,
+            clock,
+            MANAGER,
             concurrency,
-        })
+        )))
     }
 
     /// Counts steps and passes from now on; to be said before it runs.
-    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
-        if let Some(passes) = Arc::get_mut(&mut self.passes) {
-            passes.measure(metrics);
-        }
-        self
+    pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
+        Self(self.0.measured(metrics))
     }
 
     /// Brings one tenant a pass further.
@@ -113,13 +110,13 @@ impl Tenants {
     /// # Errors
     /// When the object itself cannot be read; everything else is told in its status.
     pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
-        self.passes.pass(namespace, name).await
+        self.0.pass(namespace, name).await
     }
 
     /// Looks after all tenants of `scope` until `token` is cancelled. Changes of what belongs to a tenant, of its clusters and of
     /// the template reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = || self.client.clone();
+        let client = || self.0.client();
         let every = watcher::Config::default;
         let controller = Controller::new(scope.api::<Tenant>(client()), every());
         let tenants = controller.store();
@@ -136,15 +133,9 @@ impl Tenants {
                 (!name.is_empty()).then_some(reference)
             })
             .watches(scope.api::<TenantTemplate>(client()), every(), move |template| {
-                let concerned: Vec<ObjectRef<Tenant>> = tenants
-                    .state()
-                    .iter()
-                    .filter(|tenant| tenant.namespace() == template.namespace())
-                    .map(|tenant| ObjectRef::from_obj(&**tenant))
-                    .collect();
-                concerned
+                concerned(&tenants, |tenant| tenant.namespace() == template.namespace())
             });
-        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+        self.0.run(controller, token).await;
     }
 }
 
@@ -189,6 +180,24 @@ impl Snapshot for TenantState {
 
     fn object(&self) -> &Tenant {
         &self.object
+    }
+}
+
+impl Member for TenantState {
+    fn access(&self) -> &Access {
+        &self.shared.access
+    }
+
+    fn settings(&self) -> &TenancySettings {
+        &self.shared.settings
+    }
+
+    fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    fn repository(&self) -> Option<&GitRepo> {
+        self.repository.as_ref()
     }
 }
 

@@ -9,13 +9,14 @@ use serde_json::{Map, json};
 
 use super::{ClusterState, MANAGER, bootstrap, tenant_of};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{
-    Claim, FINALIZER, PIPELINES_FINALIZER, RELEASE, TENANT_LABEL, Upkeep, claim, owner_of, release as let_go,
-};
+use crate::frame::{FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
 use crate::resources::{Cluster, ClusterSpec, DeletionPolicy, Tenant};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
 use crate::tenancy::spec::{Fill, apply, patch, tree};
+use crate::tenancy::steps::{
+    claiming, release, repository_ready, role_binding, service_account, token_secret,
+};
 use crate::tenancy::template::render;
 use crate::tenancy::{CLAIM, RBAC_READY, REPO_READY, TEMPLATE_RENDERED, VALIDATED, VAULT_READY};
 use crate::vault::{SecretPath, Written};
@@ -26,9 +27,6 @@ const FINALIZERS: &[&str] = &[FINALIZER, PIPELINES_FINALIZER];
 /// Name of the secret below the path of tenant and cluster, and the key in it.
 const STEWARD: &str = "steward";
 const TOKEN: &str = "token";
-
-/// How long to wait for what comes by an event, should the event be lost.
-const BACKSTOP: Duration = Duration::from_secs(300);
 
 /// How soon Kubernetes has put a token into its Secret.
 const TOKEN_PAUSE: Duration = Duration::from_secs(2);
@@ -42,13 +40,15 @@ const SPEC: Slot<ClusterSpec> = Slot::new("spec");
 /// The steps towards a cluster.
 pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
     Pipeline::builder("cluster")
-        .step(claiming())
+        .step(claiming(FINALIZERS, |state: &ClusterState| {
+            state.tenant.as_ref().and_then(owner_of)
+        }))
         .step(resolve_tenant())
         .step(fields())
         .step(service_account())
         .step(token_secret())
         .step(role())
-        .step(role_binding())
+        .step(role_binding(Upkeep::Kept))
         .step(bootstrap::step())
         .step(vault())
         .step(git_repo())
@@ -60,22 +60,8 @@ pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
 pub(super) fn teardown() -> Result<Pipeline<ClusterState>, Error> {
     Pipeline::builder("cluster.teardown")
         .step(vault_removal())
-        .step(release())
+        .step(release("vault-removal", FINALIZERS))
         .build()
-}
-
-fn claiming() -> impl Step<ClusterState> {
-    step::<ClusterState>(CLAIM).decide(|cx, ()| async move {
-        let state = cx.shared_state();
-        let owner = state.tenant.as_ref().and_then(owner_of);
-        let Some(missing) = Claim::of(&state.object, FINALIZERS, state.shared.settings.protect, owner) else {
-            return Ok(Decision::End(Outcome::done()));
-        };
-        Ok(Decision::act(missing.changes(), async move {
-            claim(&state.shared.access, &state.object, missing).await?;
-            Ok(Outcome::changed("claimed"))
-        }))
-    })
 }
 
 fn resolve_tenant() -> impl Step<ClusterState> {
@@ -118,26 +104,13 @@ fn fields() -> impl Step<ClusterState> {
             let mut whole = own;
             lay(&mut whole, &fill);
             let mut spec = read(&whole)?;
-            if !repository::is_silent(spec.git_repo_template.as_ref()) {
-                let given = spec.git_repo_template.clone().unwrap_or_default();
-                let effective =
-                    repository::effective(given.clone(), &parent(&state, &spec)?, &state.shared.settings);
-                let more = missing(&tree(&given)?, &tree(&effective)?);
-                if !more.is_empty() {
-                    let more = Map::from_iter([("gitRepoTemplate".to_owned(), json!(more))]);
-                    let mut laid = json!(fill);
-                    lay(&mut laid, &more);
-                    fill = laid.as_object_mut().map(std::mem::take).unwrap_or_default();
-                }
+            if let Some(given) = repository::given(spec.git_repo_template.as_ref()) {
+                let (present, settings) = (state.repository.as_ref(), &state.shared.settings);
+                let parent = parent(&state, &spec)?;
+                let (effective, keys) = repository::fill_in(&mut fill, given, &parent, settings, present)?;
                 spec.git_repo_template = Some(effective);
-                let published = repository::published(state.repository.as_ref());
-                if let Some((url, keys)) =
-                    published.filter(|_| !repository::is_unmanaged(spec.git_repo_template.as_ref()))
-                {
-                    fill.insert("gitRepoURL".to_owned(), json!(url));
-                    if let Some(keys) = keys {
-                        fill.insert("gitHostKeys".to_owned(), json!(keys));
-                    }
+                if let Some(keys) = keys {
+                    fill.insert("gitHostKeys".to_owned(), json!(keys));
                 }
             }
             let labels = Map::from_iter([(TENANT_LABEL.to_owned(), json!(tenant_of(&state.object)))]);
@@ -185,24 +158,6 @@ fn parent<'a>(state: &'a ClusterState, spec: &'a ClusterSpec) -> Result<Parent<'
     })
 }
 
-fn service_account() -> impl Step<ClusterState> {
-    step::<ClusterState>("service-account")
-        .condition(RBAC_READY)
-        .after(CLAIM)
-        .decide(|cx, ()| async move { cx.state().rights.keep_account(&cx.state().shared.access) })
-}
-
-fn token_secret() -> impl Step<ClusterState> {
-    let wanted = Predicate::new("token secrets", |state: &ClusterState| {
-        state.shared.settings.token_secrets
-    });
-    step::<ClusterState>("token-secret")
-        .condition(RBAC_READY)
-        .after("service-account")
-        .when(wanted)
-        .decide(|cx, ()| async move { cx.state().rights.keep_secret(&cx.state().shared.access) })
-}
-
 fn role() -> impl Step<ClusterState> {
     step::<ClusterState>("role")
         .condition(RBAC_READY)
@@ -218,18 +173,6 @@ fn role() -> impl Step<ClusterState> {
             .into_iter()
             .collect();
             state.rights.keep_role(&state.shared.access, &rules)
-        })
-}
-
-fn role_binding() -> impl Step<ClusterState> {
-    step::<ClusterState>("role-binding")
-        .condition(RBAC_READY)
-        .after("role")
-        .after("service-account")
-        .decide(|cx, ()| async move {
-            cx.state()
-                .rights
-                .keep_binding(&cx.state().shared.access, Upkeep::Kept)
         })
 }
 
@@ -281,29 +224,12 @@ fn git_repo() -> impl Step<ClusterState> {
         .decide(|cx, spec| async move {
             let state = cx.state();
             // An address without a template: somebody else looks after the repository (B20).
-            let Some(template) = spec
-                .git_repo_template
-                .clone()
-                .filter(|template| !repository::is_silent(Some(template)))
-            else {
+            let Some(template) = repository::given(spec.git_repo_template.as_ref()) else {
                 return Ok(Decision::End(Outcome::done()));
             };
             let parent = parent(state, &spec)?;
             let present = state.repository.as_ref();
             repository::keep(&state.shared.access, present, &parent, template, &BTreeMap::new())
-        })
-}
-
-/// What its repository says.
-fn repository_ready() -> impl Step<ClusterState> {
-    step::<ClusterState>("repository")
-        .condition(REPO_READY)
-        .after("git-repo")
-        .run(|cx, ()| async move {
-            Ok(match repository::problem(cx.state().repository.as_ref()) {
-                Some(problem) => Outcome::wait(BACKSTOP, problem),
-                None => Outcome::done(),
-            })
         })
 }
 
@@ -337,35 +263,6 @@ fn vault_removal() -> impl Step<ClusterState> {
             Ok(Decision::act(plan, async move {
                 let removal = store.remove(&path, policy).await?;
                 Ok(Outcome::changed(format!("{} secrets removed", removal.removed)))
-            }))
-        })
-}
-
-fn release() -> impl Step<ClusterState> {
-    step::<ClusterState>(RELEASE)
-        .after("vault-removal")
-        .decide(|cx, ()| async move {
-            let state = cx.shared_state();
-            let has = |name: &&&str| {
-                state
-                    .object
-                    .metadata
-                    .finalizers
-                    .iter()
-                    .flatten()
-                    .any(|has| has == **name)
-            };
-            let plan: Vec<Change> = FINALIZERS
-                .iter()
-                .filter(has)
-                .map(|name| Change::new("remove", format!("the finalizer {name}")))
-                .collect();
-            if plan.is_empty() {
-                return Ok(Decision::End(Outcome::done()));
-            }
-            Ok(Decision::act(plan, async move {
-                let_go(&state.shared.access, &state.object, FINALIZERS).await?;
-                Ok(Outcome::changed("released"))
             }))
         })
 }

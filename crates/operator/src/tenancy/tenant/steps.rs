@@ -1,26 +1,27 @@
 //! The steps of a tenant.
 
-use std::time::Duration;
-
-use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Predicate, Slot, Step, step};
+use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Slot, Step, step};
 use kube::ResourceExt as _;
 use serde_json::{Map, json};
 
 use super::content::{files, variables};
 use super::{MANAGER, TEMPLATE, TenantState};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{Claim, FINALIZER, RELEASE, Upkeep, claim, owner_of, release as let_go};
+use crate::frame::{FINALIZER, Upkeep, owner_of};
 use crate::resources::{Tenant, TenantSpec};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
 use crate::tenancy::spec::{Fill, apply, patch, tree};
+use crate::tenancy::steps::{
+    BACKSTOP, claiming, release, repository_ready, role_binding, service_account, token_secret,
+};
 use crate::tenancy::{CLAIM, RBAC_READY, REPO_READY, TEMPLATE_RENDERED};
 
 /// Annotation that names the template which filled in the gaps.
 const TEMPLATE_ANNOTATION: &str = "lieutenant.syn.tools/tenant-template";
 
-/// How long to wait for what comes by an event, should the event be lost.
-const BACKSTOP: Duration = Duration::from_secs(300);
+/// The finalizers of a tenant.
+const FINALIZERS: &[&str] = &[FINALIZER];
 
 /// The specification with all that is filled in.
 const SPEC: Slot<TenantSpec> = Slot::new("spec");
@@ -28,12 +29,13 @@ const SPEC: Slot<TenantSpec> = Slot::new("spec");
 /// The steps towards a tenant.
 pub(super) fn pipeline() -> Result<Pipeline<TenantState>, Error> {
     Pipeline::builder("tenant")
-        .step(claiming())
+        .step(claiming(FINALIZERS, |_: &TenantState| None))
         .step(fields())
         .step(service_account())
         .step(token_secret())
         .step(role())
-        .step(role_binding())
+        // Made once: an administrator may add subjects.
+        .step(role_binding(Upkeep::Once))
         .step(git_repo())
         .step(repository_ready())
         .build()
@@ -43,22 +45,8 @@ pub(super) fn pipeline() -> Result<Pipeline<TenantState>, Error> {
 pub(super) fn teardown() -> Result<Pipeline<TenantState>, Error> {
     Pipeline::builder("tenant.teardown")
         .step(clusters())
-        .step(release())
+        .step(release("clusters", FINALIZERS))
         .build()
-}
-
-fn claiming() -> impl Step<TenantState> {
-    step::<TenantState>(CLAIM).decide(|cx, ()| async move {
-        let state = cx.shared_state();
-        let Some(missing) = Claim::of(&state.object, &[FINALIZER], state.shared.settings.protect, None)
-        else {
-            return Ok(Decision::End(Outcome::done()));
-        };
-        Ok(Decision::act(missing.changes(), async move {
-            claim(&state.shared.access, &state.object, missing).await?;
-            Ok(Outcome::changed("claimed"))
-        }))
-    })
 }
 
 /// Fills in what the tenant leaves out: from the template, from the settings, from its repository.
@@ -86,23 +74,10 @@ fn fields() -> impl Step<TenantState> {
             }
             let mut spec: TenantSpec = serde_json::from_value(whole)
                 .map_err(|error| Failure::invalid(format!("the template gives no tenant: {error}")))?;
-            if !repository::is_silent(spec.git_repo_template.as_ref()) {
-                let given = spec.git_repo_template.clone().unwrap_or_default();
-                let effective = repository::effective(given.clone(), &parent(&state, &spec)?, settings);
-                let more = missing(&tree(&given)?, &tree(&effective)?);
-                if !more.is_empty() {
-                    let more = Map::from_iter([("gitRepoTemplate".to_owned(), json!(more))]);
-                    let mut laid = json!(fill);
-                    lay(&mut laid, &more);
-                    fill = laid.as_object_mut().map(std::mem::take).unwrap_or_default();
-                }
+            if let Some(given) = repository::given(spec.git_repo_template.as_ref()) {
+                let (present, parent) = (state.repository.as_ref(), parent(&state, &spec)?);
+                let (effective, _) = repository::fill_in(&mut fill, given, &parent, settings, present)?;
                 spec.git_repo_template = Some(effective);
-                let published = repository::published(state.repository.as_ref());
-                if let Some((url, _)) =
-                    published.filter(|_| !repository::is_unmanaged(spec.git_repo_template.as_ref()))
-                {
-                    fill.insert("gitRepoURL".to_owned(), json!(url));
-                }
             }
             let wanted = Fill {
                 spec: fill,
@@ -131,24 +106,6 @@ fn parent<'a>(state: &'a TenantState, spec: &'a TenantSpec) -> Result<Parent<'a>
     })
 }
 
-fn service_account() -> impl Step<TenantState> {
-    step::<TenantState>("service-account")
-        .condition(RBAC_READY)
-        .after(CLAIM)
-        .decide(|cx, ()| async move { cx.state().rights.keep_account(&cx.state().shared.access) })
-}
-
-fn token_secret() -> impl Step<TenantState> {
-    let wanted = Predicate::new("token secrets", |state: &TenantState| {
-        state.shared.settings.token_secrets
-    });
-    step::<TenantState>("token-secret")
-        .condition(RBAC_READY)
-        .after("service-account")
-        .when(wanted)
-        .decide(|cx, ()| async move { cx.state().rights.keep_secret(&cx.state().shared.access) })
-}
-
 fn role() -> impl Step<TenantState> {
     step::<TenantState>("role")
         .condition(RBAC_READY)
@@ -169,30 +126,13 @@ fn role() -> impl Step<TenantState> {
         })
 }
 
-/// Made once: an administrator may add subjects.
-fn role_binding() -> impl Step<TenantState> {
-    step::<TenantState>("role-binding")
-        .condition(RBAC_READY)
-        .after("role")
-        .after("service-account")
-        .decide(|cx, ()| async move {
-            cx.state()
-                .rights
-                .keep_binding(&cx.state().shared.access, Upkeep::Once)
-        })
-}
-
 fn git_repo() -> impl Step<TenantState> {
     step::<TenantState>("git-repo")
         .condition(REPO_READY)
         .needs(SPEC)
         .decide(|cx, spec| async move {
             let state = cx.state();
-            let Some(mut template) = spec
-                .git_repo_template
-                .clone()
-                .filter(|template| !repository::is_silent(Some(template)))
-            else {
+            let Some(mut template) = repository::given(spec.git_repo_template.as_ref()) else {
                 return Ok(Decision::End(Outcome::done()));
             };
             let content = files(state, &spec);
@@ -207,19 +147,6 @@ fn git_repo() -> impl Step<TenantState> {
                 template,
                 &content.annotations,
             )
-        })
-}
-
-/// What its repository says.
-fn repository_ready() -> impl Step<TenantState> {
-    step::<TenantState>("repository")
-        .condition(REPO_READY)
-        .after("git-repo")
-        .run(|cx, ()| async move {
-            Ok(match repository::problem(cx.state().repository.as_ref()) {
-                Some(problem) => Outcome::wait(BACKSTOP, problem),
-                None => Outcome::done(),
-            })
         })
 }
 
@@ -238,27 +165,4 @@ fn clusters() -> impl Step<TenantState> {
         let reason = format!("it has clusters: delete {} first", names.join(", "));
         Ok(Outcome::wait(BACKSTOP, reason))
     })
-}
-
-fn release() -> impl Step<TenantState> {
-    step::<TenantState>(RELEASE)
-        .after("clusters")
-        .decide(|cx, ()| async move {
-            let state = cx.shared_state();
-            if !state
-                .object
-                .metadata
-                .finalizers
-                .iter()
-                .flatten()
-                .any(|name| name == FINALIZER)
-            {
-                return Ok(Decision::End(Outcome::done()));
-            }
-            let plan = vec![Change::new("remove", format!("the finalizer {FINALIZER}"))];
-            Ok(Decision::act(plan, async move {
-                let_go(&state.shared.access, &state.object, &[FINALIZER]).await?;
-                Ok(Outcome::changed("released"))
-            }))
-        })
 }

@@ -1,0 +1,90 @@
+//! What a controller of any kind is: its passes, and how many of them run at once.
+
+use std::sync::Arc;
+
+use evenkeel_core::Clock;
+use evenkeel_steps::Failure;
+use evenkeel_telemetry::CancellationToken;
+use evenkeel_telemetry::metrics::StepMetrics;
+use kube::Client;
+use kube::runtime::Controller;
+use kube::runtime::reflector::{ObjectRef, Store};
+
+use super::{Access, Kind, Passed, Passes, run};
+
+/// Looks after the objects of a kind. All clones are one.
+pub(crate) struct Looker<K: Kind> {
+    passes: Arc<Passes<K>>,
+    client: Client,
+    concurrency: u16,
+}
+
+impl<K: Kind> Looker<K> {
+    /// One that has not begun yet. `manager` is its field manager, and how it calls itself in events.
+    pub(crate) fn new(
+        kind: K,
+        access: Access,
+        client: Client,
+        clock: Arc<dyn Clock>,
+        manager: &str,
+        concurrency: u16,
+    ) -> Self {
+        Self {
+            passes: Arc::new(Passes::new(kind, access, clock, manager)),
+            client,
+            concurrency,
+        }
+    }
+
+    /// Counts steps and passes from now on; to be said before it runs.
+    pub(crate) fn measured(mut self, metrics: StepMetrics) -> Self {
+        if let Some(passes) = Arc::get_mut(&mut self.passes) {
+            passes.measure(metrics);
+        }
+        self
+    }
+
+    /// A client for watches.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Brings one object a pass further.
+    ///
+    /// # Errors
+    /// When the object itself cannot be read; everything else is told in its status.
+    pub(crate) async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
+        self.passes.pass(namespace, name).await
+    }
+
+    /// Runs passes over what `controller` watches until `token` is cancelled.
+    pub(crate) async fn run(&self, controller: Controller<K::Object>, token: CancellationToken) {
+        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+    }
+}
+
+impl<K: Kind> Clone for Looker<K> {
+    fn clone(&self) -> Self {
+        Self {
+            passes: Arc::clone(&self.passes),
+            client: self.client.clone(),
+            concurrency: self.concurrency,
+        }
+    }
+}
+
+impl<K: Kind> std::fmt::Debug for Looker<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Looker").finish_non_exhaustive()
+    }
+}
+
+/// The objects in `store` that something concerns.
+pub(crate) fn concerned<O>(store: &Store<O>, is: impl Fn(&O) -> bool) -> Vec<ObjectRef<O>>
+where
+    O: kube::Resource<DynamicType = ()> + Clone + 'static,
+{
+    let all = store.state();
+    let concerned = all.iter().filter(|object| is(object));
+    concerned.map(|object| ObjectRef::from_obj(&**object)).collect()
+}
