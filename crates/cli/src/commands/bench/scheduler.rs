@@ -48,7 +48,7 @@ pub(super) async fn run(arguments: &Arguments, tasks: Tasks) -> anyhow::Result<F
     figures.told("pass_us_100k", ratio.many_micros, "and in the large one");
 
     output::note("rows of passes");
-    let bench = Bench::start(folder.path(), tasks).await?;
+    let bench = Bench::start(&folder.path().join("idle"), 0, tasks.clone()).await?;
     let rows = bench.rows().await?;
     figures.goal("rows_per_changed_pass", rows.changed, Goal::AtMost(10.0), CHANGED);
     figures.goal(
@@ -66,8 +66,9 @@ pub(super) async fn run(arguments: &Arguments, tasks: Tasks) -> anyhow::Result<F
     output::note("changes of an idle fleet");
     let idle = bench.change_to_claim(arguments.changes).await?;
     figures.goal("idle.change_to_claim_p99_ms", idle, Goal::AtMost(50.0), CLAIM);
+    bench.stop().await;
     output::note(&format!("changes while {} clusters are due", arguments.clusters));
-    bench.make_busy(arguments.clusters).await?;
+    let bench = Bench::start(&folder.path().join("busy"), arguments.clusters, tasks).await?;
     let busy = bench.change_to_claim(arguments.changes).await?;
     figures.goal("busy.change_to_claim_p99_ms", busy, Goal::AtMost(50.0), CLAIM);
     let left = bench.still_due().await?;

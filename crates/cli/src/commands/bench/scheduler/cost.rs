@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evenkeel_core::{ClusterId, ClusterSpec, ClusterState, ConfigurationVersion, DueReason};
+use evenkeel_core::{ClusterSpec, ClusterState, ConfigurationVersion, DueReason};
 use evenkeel_inventory::{
     CheckNote, Clusters as _, Configurations as _, Due, OpenOptions, PutCluster, Reconciliations as _,
     SqlStore, StatusChange, Statuses as _, Synchronous,
@@ -47,7 +47,8 @@ pub(super) async fn ratio(folder: &Path, few: usize, many: usize) -> anyhow::Res
     })
 }
 
-async fn filled(folder: &Path, name: &str, clusters: usize) -> anyhow::Result<SqlStore> {
+/// An inventory of so many clusters that are due by interval, in a file of this name.
+pub(super) async fn filled(folder: &Path, name: &str, clusters: usize) -> anyhow::Result<SqlStore> {
     let options = OpenOptions {
         synchronous: Synchronous::Normal,
         ..OpenOptions::file(folder.join(name), folder.join(format!("{name}.keys")))
@@ -60,7 +61,7 @@ async fn filled(folder: &Path, name: &str, clusters: usize) -> anyhow::Result<Sq
 }
 
 /// Registers a cluster of one of a few tenants that is ready and due by interval, longest first.
-pub(super) async fn ready(store: &SqlStore, name: &str, number: usize) -> anyhow::Result<ClusterId> {
+async fn ready(store: &SqlStore, name: &str, number: usize) -> anyhow::Result<()> {
     let component =
         |name: &str| json!({"name": name, "source": {"directory": {"path": "map"}}, "namespace": "apps"});
     let spec: ClusterSpec = serde_json::from_value(json!({
@@ -76,7 +77,7 @@ pub(super) async fn ready(store: &SqlStore, name: &str, number: usize) -> anyhow
         ..StatusChange::new(ClusterState::Ready, ConfigurationVersion(1))
     };
     store.record_status(&put.id, change).await?;
-    Ok(put.id)
+    Ok(())
 }
 
 /// All that the scheduler and a look ask and tell of unchanged clusters, per cluster.
