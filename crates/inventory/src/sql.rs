@@ -54,7 +54,7 @@ pub(crate) use connection::{Connection, Pool};
 pub(crate) use failures::{database, repeating};
 pub use options::{Location, OpenOptions, POSTGRES_CONNECTIONS, PostgresOptions, Synchronous, TimeSource};
 pub(crate) use row::{Cells, Row};
-pub(crate) use statement::{Statement, batch, query, query_as, query_scalar};
+pub(crate) use statement::{Statement, batch, batch_at_once, query, query_as, query_scalar};
 pub use store::SqlStore;
 pub(crate) use store::{Home, Opened, STATEMENTS};
 

@@ -21,7 +21,7 @@ use super::rows::{int, moment, span};
 use super::status::component_key;
 use crate::cipher::Column;
 pub(super) use crate::rules::{LANE_AGEING_MILLIS, rank};
-use crate::sql::{Cells, Connection, Row, Statement, batch, database, query, query_as, repeating};
+use crate::sql::{Cells, Connection, Row, Statement, batch_at_once, database, query, query_as, repeating};
 use crate::{
     ClaimLimits, ClaimRequest, Claims, Error, Heartbeat, HeartbeatOutcome, Queue, Report, Settled, Signal,
     StopReason,
@@ -88,8 +88,10 @@ pub(super) const RENEW: Statement = Statement::each(
 
 /// Ends operations.
 pub(super) const END: Statement = Statement::each(
-    "UPDATE operations SET state = $2, reason = $3, finished_at = $4, until = NULL, rank = NULL, wake_at = NULL, \
-     lease_owner = NULL, lease_until = NULL, stop = NULL, previous = NULL WHERE id = $1",
+    "UPDATE operations SET state = n.state, reason = n.reason, finished_at = n.at, until = NULL, rank = NULL, \
+     wake_at = NULL, lease_owner = NULL, lease_until = NULL, stop = NULL, previous = NULL \
+     FROM (SELECT value ->> 0 AS id, value ->> 1 AS state, unhex(value ->> 2) AS reason, value ->> 3 AS at \
+     FROM json_each($1)) AS n WHERE operations.id = n.id",
     "UPDATE operations o SET state = n.state, reason = n.reason, finished_at = n.at, until = NULL, rank = NULL, \
      wake_at = NULL, lease_owner = NULL, lease_until = NULL, stop = NULL, previous = NULL \
      FROM unnest($1, $2, $3, $4) AS n (id, state, reason, at) WHERE o.id = n.id",
@@ -111,9 +113,12 @@ pub(super) const UNBLOCK: Statement = Statement::each(
 
 /// Shows the states of operations as their components', unless a component has a newer operation.
 pub(super) const SHOW: Statement = Statement::each(
-    "UPDATE components SET state = $4, since = CASE WHEN state = $4 THEN since ELSE $5 END, reason = $6, until = $7, \
-     not_ready = CASE WHEN $4 = 'succeeded' THEN NULL ELSE not_ready END \
-     WHERE cluster_id = $1 AND component = $2 AND operation_id = $3",
+    "UPDATE components SET state = n.state, since = iif(components.state = n.state, components.since, n.at), \
+     reason = n.reason, until = n.until, not_ready = iif(n.state = 'succeeded', NULL, components.not_ready) \
+     FROM (SELECT value ->> 0 AS cluster_id, value ->> 1 AS component, value ->> 2 AS operation_id, value ->> 3 AS state, \
+     value ->> 4 AS at, unhex(value ->> 5) AS reason, value ->> 6 AS until FROM json_each($1)) AS n \
+     WHERE components.cluster_id = n.cluster_id AND components.component = n.component \
+     AND components.operation_id = n.operation_id",
     "UPDATE components k SET state = n.state, since = CASE WHEN k.state = n.state THEN k.since ELSE n.at END, \
      reason = n.reason, until = n.until, not_ready = CASE WHEN n.state = 'succeeded' THEN NULL ELSE k.not_ready END \
      FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n (cluster_id, component, operation_id, state, at, reason, until) \
@@ -244,7 +249,7 @@ impl SqlStore {
             return Ok(Vec::new());
         }
         let now = self.now();
-        let mut finals = batch(END);
+        let mut finals = batch_at_once(END);
         let mut shown = Vec::with_capacity(ends.len());
         let mut done = Vec::new();
         for End { held, state, reason } in ends {
@@ -344,7 +349,7 @@ impl SqlStore {
         );
         let dependents = rows.iter().map(Held::read).collect::<Result<Vec<_>, _>>()?;
         let now = self.now();
-        let mut finals = batch(END);
+        let mut finals = batch_at_once(END);
         for dependent in &dependents {
             let sealed = self
                 .cipher
@@ -377,7 +382,7 @@ impl SqlStore {
         let now = self.now();
         let mut shown: Vec<_> = shown.iter().collect();
         shown.sort_by_key(|(held, ..)| (&held.cluster, &held.component));
-        let mut states = batch(SHOW);
+        let mut states = batch_at_once(SHOW);
         for (held, state, reason, until) in shown {
             let key = component_key(&held.cluster, &held.component);
             let sealed = self.cipher.seal_text(Column::COMPONENT_REASON, &key, *reason)?;

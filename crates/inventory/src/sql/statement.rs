@@ -253,19 +253,49 @@ tuples! {
     A 0, B 1, C 2, D 3;
 }
 
-/// One statement for many rows of parameters. SQLite runs it once a row, which costs no round trip; PostgreSQL runs it
-/// once, with one array a column.
+/// One statement for many rows of parameters. PostgreSQL runs it once, with one array a column.
 #[must_use = "a batch does nothing until it is run"]
 pub(crate) struct Batch {
     statement: Statement,
+    on_sqlite: OnSqlite,
     rows: Vec<Vec<Value<'static>>>,
 }
 
-/// Begins a batch.
+/// How SQLite runs a batch.
+#[derive(Clone, Copy, Debug)]
+enum OnSqlite {
+    /// Once a row, with `$1`, `$2`, … for its values.
+    EachRow,
+    /// Once, with `$1` for all rows as a JSON array of arrays; bytes are hexadecimal digits in it.
+    AtOnce,
+}
+
+/// Begins a batch that SQLite runs once a row: for rows of many bytes.
 pub(crate) fn batch(statement: impl Into<Statement>) -> Batch {
     Batch {
         statement: statement.into(),
+        on_sqlite: OnSqlite::EachRow,
         rows: Vec::new(),
+    }
+}
+
+/// Begins a batch that SQLite, too, runs once, over `json_each($1)`: each statement is a round trip to its thread.
+pub(crate) fn batch_at_once(statement: impl Into<Statement>) -> Batch {
+    Batch {
+        on_sqlite: OnSqlite::AtOnce,
+        ..batch(statement)
+    }
+}
+
+impl Value<'_> {
+    fn into_json(self) -> serde_json::Value {
+        match self {
+            Self::Int(value) => value.into(),
+            Self::Bool(value) => value.into(),
+            Self::Text(value) => value.map(Cow::into_owned).into(),
+            Self::Bytes(value) => value.map(hex::encode).into(),
+            Self::Texts(value) => value.into(),
+        }
     }
 }
 
@@ -312,8 +342,16 @@ impl Batch {
         let Some(first) = self.rows.first() else {
             return Ok(0);
         };
-        match connection {
-            Connection::Sqlite(_) => {
+        match (connection, self.on_sqlite) {
+            (connection @ Connection::Sqlite(_), OnSqlite::AtOnce) => {
+                let row = |row: Vec<Value<'_>>| row.into_iter().map(Value::into_json).collect();
+                let rows: Vec<serde_json::Value> = self.rows.into_iter().map(row).collect();
+                query(self.statement)
+                    .bind(serde_json::Value::from(rows).to_string())
+                    .execute(connection)
+                    .await
+            }
+            (connection @ Connection::Sqlite(_), OnSqlite::EachRow) => {
                 let mut touched = 0;
                 for values in self.rows {
                     let query = Query {
@@ -324,7 +362,7 @@ impl Batch {
                 }
                 Ok(touched)
             }
-            Connection::Postgres(open) => {
+            (Connection::Postgres(open), _) => {
                 let mut columns: Vec<Column> = first.iter().map(Column::of).collect();
                 for row in self.rows {
                     for (column, value) in columns.iter_mut().zip(row) {

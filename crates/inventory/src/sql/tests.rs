@@ -232,6 +232,8 @@ async fn hot_statements_use_their_indexes() {
             true,
         )
         .await;
+        check(&store, queue::END, &["id=?"], true).await;
+        check(&store, queue::SHOW, &["cluster_id=? AND component=?"], true).await;
         check(&store, queue::fair::LAST_PLACE, &["operations_tenant"], false).await;
         check(&store, queue::carry::FORMER, &["operations_running"], true).await;
         check(&store, queue::MISSING, &["operations_previous"], true).await;

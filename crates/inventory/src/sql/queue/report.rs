@@ -8,14 +8,17 @@ use super::{End, Held, SqlStore, WaitsFor, rank};
 use crate::cipher::Column;
 use crate::sql::lock::Lock;
 use crate::sql::rows::{int, list, millis, uint};
-use crate::sql::{Connection, Statement, batch, database};
+use crate::sql::{Connection, Statement, batch_at_once, database};
 use crate::{Error, Report, Settled, Signal};
 
 const REPORTING: &str = "taking a report";
 /// Returns operations to the queue.
 const GIVE_BACK: Statement = Statement::each(
-    "UPDATE operations SET state = $2, reason = $3, until = $4, wake_at = $4, rank = $5, attempt = $6, previous = $7, \
-     lease_owner = NULL, lease_until = NULL WHERE id = $1",
+    "UPDATE operations SET state = n.state, reason = n.reason, until = n.until, wake_at = n.until, rank = n.rank, \
+     attempt = n.attempt, previous = n.previous, lease_owner = NULL, lease_until = NULL \
+     FROM (SELECT value ->> 0 AS id, value ->> 1 AS state, unhex(value ->> 2) AS reason, value ->> 3 AS until, \
+     value ->> 4 AS rank, value ->> 5 AS attempt, value ->> 6 AS previous FROM json_each($1)) AS n \
+     WHERE operations.id = n.id",
     "UPDATE operations o SET state = n.state, reason = n.reason, until = n.until, wake_at = n.until, rank = n.rank, \
      attempt = n.attempt, previous = n.previous, lease_owner = NULL, lease_until = NULL \
      FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n (id, state, reason, until, rank, attempt, previous) WHERE o.id = n.id",
@@ -171,7 +174,7 @@ impl SqlStore {
         back: &[(&Held, &OperationState)],
         waits_for: WaitsFor,
     ) -> Result<(), Error> {
-        let mut rows = batch(GIVE_BACK);
+        let mut rows = batch_at_once(GIVE_BACK);
         let mut shown = Vec::with_capacity(back.len());
         for (held, state) in back {
             let kind = state.kind();
