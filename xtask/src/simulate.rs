@@ -10,7 +10,7 @@ use crate::process::{cargo, run as run_command, target_directory};
 use crate::repository::Repository;
 
 /// How many schedules every run of all tests goes through.
-const SCHEDULES_IN_TESTS: u64 = 60_000;
+const SCHEDULES_IN_TESTS: u64 = 100_000;
 
 /// What is built anew for it, optimized: the crates whose code a schedule is made of. All others are built as for tests, so
 /// that a build right after those takes little; arithmetic and assertions stay checked.

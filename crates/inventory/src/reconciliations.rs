@@ -264,6 +264,12 @@ pub trait Reconciliations: Send + Sync {
     /// [`Error::Unreadable`].
     async fn running_reconciliation(&self, cluster: &ClusterId) -> Result<Option<Reconciliation>, Error>;
 
+    /// The components of a cluster that a worker is at, of whichever run: one that was told to stop may still write.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    async fn worked_on(&self, cluster: &ClusterId) -> Result<BTreeSet<ComponentName>, Error>;
+
     /// The runs of a cluster, newest first.
     ///
     /// # Errors

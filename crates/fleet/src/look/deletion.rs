@@ -49,6 +49,8 @@ impl Look<'_> {
         let number = configuration.map_or(Some(0), |configuration| configuration.kubeconfig);
         let mut names = self.inner.site.ours(self, number).await?;
         names.extend(self.running.iter().flat_map(|running| running.busy.clone()));
+        // An operation outlives its run until it stops, and may write until then: its component goes after that.
+        names.extend(self.inner.store.worked_on(&self.cluster.id).await?);
         let specs = configuration.map_or(&[][..], |configuration| &configuration.spec.components);
         let graph = match configuration {
             Some(configuration) => {

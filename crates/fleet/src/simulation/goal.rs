@@ -63,10 +63,13 @@ impl Wanted {
     }
 
     fn missing_of_deletion(&self, world: &World, cluster: &Cluster) -> Option<String> {
-        let left = world
-            .clusters()
-            .get(&self.id)
-            .map_or(0, |target| target.components.len());
+        let clusters = world.clusters();
+        let there = clusters.get(&self.id).map(|target| target.components.values());
+        let left = there
+            .into_iter()
+            .flatten()
+            .filter(|applied| !applied.stray)
+            .count();
         let is_gone = cluster.deleted_at.is_some() && left == 0;
         let reason = cluster.status.reason.as_deref().unwrap_or("no reason");
         (!is_gone).then(|| {

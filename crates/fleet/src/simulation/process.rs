@@ -207,16 +207,18 @@ impl Attempt<'_> {
         let (sender, answer) = oneshot::channel();
         let world = Arc::clone(&site.world);
         let number = site.number;
-        let write = Write {
+        let slow = world.strikes(3);
+        let way = world.chance.millis(1, if slow { 12_000 } else { 15 });
+        let mut write = Write {
             component: operation.component.clone(),
             fence: operation.lease.fence,
             operation: operation.id.clone(),
+            overdue: way > settings().write_timeout,
         };
-        let slow = world.strikes(3);
-        let way = world.chance.millis(1, if slow { 12_000 } else { 15 });
         let lost = world.strikes(2);
         let arrives = async move |_| {
             tokio::time::sleep(way).await;
+            write.overdue |= !world.is_held(&write.operation, write.fence).await;
             let mut clusters = world.clusters();
             let cluster = clusters.entry(write.operation.cluster().clone()).or_default();
             if cluster.unreachable {
@@ -283,7 +285,7 @@ impl Attempt<'_> {
             .iter()
             .find(|spec| spec.name == operation.component);
         if operation.kind == Strategy::Delete {
-            self.send(Request::TakeFence).await?;
+            self.send(Request::TakeFenceOfRemains).await?;
             for object in 0..OBJECTS {
                 self.send(Request::Delete(object)).await?;
             }

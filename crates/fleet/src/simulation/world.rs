@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evenkeel_core::{Clock, ClusterId, ComponentName, Fence};
-use evenkeel_inventory::{ClaimedOperation, MemoryDatabase, MemoryStore, PerfectLink};
+use evenkeel_core::{Clock, ClusterId, ComponentName, Fence, OperationId, OperationStateKind};
+use evenkeel_inventory::{ClaimedOperation, MemoryDatabase, MemoryStore, PerfectLink, Reconciliations as _};
 use evenkeel_telemetry::Tasks;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -161,6 +161,12 @@ impl World {
         if let Some(attempts) = permits.get_mut(&key) {
             attempts.remove(&operation.lease.fence);
         }
+    }
+
+    /// Whether an attempt has its operation.
+    pub(super) async fn is_held(&self, operation: &OperationId, fence: Fence) -> bool {
+        let operation = self.people.operation(operation).await;
+        operation.is_ok_and(|held| held.fence == fence && held.state.kind() == OperationStateKind::Running)
     }
 
     pub(super) fn note(&self, process: u64, what: &str, about: &str, number: u64) {

@@ -56,6 +56,14 @@ impl Rows {
         if state == ClusterState::Deleted && !live.is_empty() {
             return Some(format!("cluster {id} is deleted and worked on"));
         }
+        if state == ClusterState::Deleted
+            && let Some(operation) = self.running_operations(id).next()
+        {
+            let component = &operation.component;
+            return Some(format!(
+                "cluster {id} is deleted, and a worker is at its component {component}"
+            ));
+        }
         if row.status.observed_version > row.version {
             return Some(format!(
                 "the status of cluster {id} is about a version that does not exist"

@@ -270,6 +270,15 @@ impl Rows {
             .take_while(move |(id, _)| *id.cluster() == of)
     }
 
+    /// The operations of a cluster that a worker is at, of whichever run.
+    pub(super) fn running_operations<'r>(
+        &'r self,
+        cluster: &ClusterId,
+    ) -> impl Iterator<Item = &'r OperationRow> + use<'r> {
+        let operations = self.operations_of_cluster(cluster);
+        operations.map(|(_, row)| row).filter(|row| row.is_running())
+    }
+
     /// How many operations of a run are not final.
     pub(super) fn open_operations(&self, run: &ReconciliationId) -> u32 {
         let open = self

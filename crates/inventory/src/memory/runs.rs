@@ -453,6 +453,14 @@ impl Reconciliations for MemoryStore {
         .await
     }
 
+    async fn worked_on(&self, cluster: &ClusterId) -> Result<BTreeSet<ComponentName>, Error> {
+        self.call("worked_on", |transaction| {
+            let running = transaction.rows.running_operations(cluster);
+            Ok(running.map(|row| row.component.clone()).collect())
+        })
+        .await
+    }
+
     async fn reconciliations(
         &self,
         cluster: &ClusterId,

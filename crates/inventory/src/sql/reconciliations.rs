@@ -2,11 +2,12 @@
 
 mod begin;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use evenkeel_core::{
-    ClusterId, ConfigurationVersion, Fence, ObjectChange, OperationId, ReconciliationId, ReconciliationState,
+    ClusterId, ComponentName, ConfigurationVersion, Fence, ObjectChange, OperationId, ReconciliationId,
+    ReconciliationState,
 };
 
 use super::SqlStore;
@@ -50,6 +51,9 @@ pub(super) const CARRIED_FROM_RUN: &str = concat!(
     operation_fields!(),
     "WHERE id IN (SELECT operation_id FROM carried_operations WHERE reconciliation_id = $1) ORDER BY id"
 );
+/// The components of a cluster with an operation that runs, whatever became of its run.
+pub(super) const WORKED_ON: &str =
+    "SELECT component FROM operations WHERE cluster_id = $1 AND state = 'running'";
 /// Live runs whose operations are all final.
 pub(super) const SETTLED: Statement = Statement::each(
     "SELECT id FROM reconciliations AS r WHERE state = 'running' AND NOT EXISTS \
@@ -308,6 +312,18 @@ impl Reconciliations for SqlStore {
             "WHERE cluster_id = $1 AND state = 'running'"
         );
         self.reconciliation_where(RUNNING, cluster.as_str()).await
+    }
+
+    async fn worked_on(&self, cluster: &ClusterId) -> Result<BTreeSet<ComponentName>, Error> {
+        let components = query_scalar::<String>(WORKED_ON)
+            .bind(cluster.as_str())
+            .fetch_all(self.read())
+            .await
+            .map_err(database("looking for what is worked on"))?;
+        components
+            .iter()
+            .map(|component| component.parse().map_err(Error::Invalid))
+            .collect()
     }
 
     async fn reconciliations(

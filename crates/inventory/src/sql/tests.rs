@@ -240,6 +240,7 @@ async fn hot_statements_use_their_indexes() {
         check(&store, queue::carry::FOLLOW, &["operations_previous"], true).await;
         check(&store, reconciliations::CARRIED_FROM_RUN, &["id=?"], true).await;
         check(&store, reconciliations::SETTLED, &["operations_open"], true).await;
+        check(&store, reconciliations::WORKED_ON, &["operations_running"], true).await;
         check(
             &store,
             reconciliations::OVERDUE,

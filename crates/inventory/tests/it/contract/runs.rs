@@ -264,6 +264,12 @@ pub(crate) async fn a_deadline_ends_what_is_left<B: Backend>() {
     let end = finish(ReconciliationState::Failed, ClusterState::Degraded, 1);
     store.finish_reconciliation(&run, end).await.unwrap();
     assert!(store.overdue_reconciliations(8).await.unwrap().is_empty());
+    // The run has ended; its worker may write until it knows.
+    assert!(store.running_reconciliation(&id).await.unwrap().is_none());
+    assert_eq!(
+        store.worked_on(&id).await.unwrap(),
+        BTreeSet::from([running.component.clone()])
+    );
     let states: Vec<_> = store
         .operations(&run)
         .await
@@ -287,6 +293,7 @@ pub(crate) async fn a_deadline_ends_what_is_left<B: Backend>() {
         store.operation(&running.id).await.unwrap().state,
         OperationState::Cancelled
     );
+    assert!(store.worked_on(&id).await.unwrap().is_empty());
 }
 
 pub(crate) async fn a_run_is_about_the_newest_version<B: Backend>() {

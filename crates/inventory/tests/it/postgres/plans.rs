@@ -229,6 +229,7 @@ async fn exercise(store: &dyn Store, clock: &ManualClock, round: usize, times: &
     store.settled_reconciliations(10).await.unwrap();
     store.overdue_reconciliations(10).await.unwrap();
     store.running_reconciliation(&id).await.unwrap();
+    store.worked_on(&id).await.unwrap();
     store.reconciliation(&begun.id).await.unwrap();
     times
         .take("operations", store.operations(&begun.id))
