@@ -2,6 +2,7 @@
 //! Lieutenant's operator.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgAction, Args};
 use evenkeel_core::{HumanDuration, Sensitive};
+use evenkeel_operator::git::BranchName;
 use evenkeel_operator::resources::{CreationPolicy, DeletionPolicy};
 use evenkeel_operator::vault::{Login, VaultSettings};
 use evenkeel_operator::{
@@ -74,6 +76,17 @@ pub(crate) struct Arguments {
     /// How often a repository is looked at although nothing happened
     #[arg(long, value_name = "DURATION", env = "GIT_REPO_MAX_RECONCILE_INTERVAL", default_value_t = HumanDuration(GitRepoSettings::default().interval))]
     git_repo_max_reconcile_interval: HumanDuration,
+    /// What the first branch of a repository is called
+    #[arg(long, value_name = "NAME", env = "GIT_REPO_DEFAULT_BRANCH", default_value_t = BranchName::default(), value_parser = BranchName::new)]
+    git_repo_default_branch: BranchName,
+    /// How many calls a Git host gets in a second at most; 0 for as many as it takes
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "GIT_HOST_CALLS_PER_SECOND",
+        default_value_t = 0
+    )]
+    git_host_calls_per_second: u32,
     /// What becomes of things outside when an object that does not say it is deleted: Archive, Delete or Retain
     #[arg(long, value_name = "POLICY", env = "DEFAULT_DELETION_POLICY", default_value = "Archive", value_parser = deletion_policy)]
     default_deletion_policy: DeletionPolicy,
@@ -186,7 +199,9 @@ impl Arguments {
                 deletion_policy: self.default_deletion_policy,
                 creation_policy: self.default_creation_policy,
                 protect: self.lieutenant_delete_protection,
+                first_branch: self.git_repo_default_branch.clone(),
                 interval: self.git_repo_max_reconcile_interval.0,
+                calls_per_second: NonZeroU32::new(self.git_host_calls_per_second),
                 ..GitRepoSettings::default()
             },
             vault: if self.skip_vault_setup {

@@ -49,7 +49,7 @@ pub(super) fn locate() -> impl Step<RepoState> {
         .run(|cx, connection| async move {
             let state = cx.state();
             Ok(Outcome::Done(match look(state, &connection).await? {
-                Found::Ours(project) | Found::Elsewhere(project) => Some(project),
+                Found::Ours(ours) | Found::Elsewhere(ours) | Found::Displaced { ours, .. } => Some(ours),
                 // The table of §3.11: what would be adopted is removed.
                 Found::Foreign(project) if state.creation_policy() == CreationPolicy::Adopt => Some(project),
                 Found::Foreign(_) | Found::Absent => None,

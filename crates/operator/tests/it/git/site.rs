@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::Sensitive;
-use evenkeel_operator::git::{GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, Project, RepoPath};
+use evenkeel_operator::git::{
+    BranchName, GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, Project, RepoPath,
+};
 use evenkeel_testkit::{GitLab as GitLabDouble, gitea};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -69,6 +71,11 @@ impl Site {
 
     pub(crate) fn host_at(&self, address: &str, token: &str) -> Arc<dyn GitHost> {
         evenkeel_testkit::install_crypto_provider();
+        self.host_with(address, token, &BranchName::default())
+    }
+
+    /// The host, when first commits are to make that branch.
+    pub(crate) fn host_with(&self, address: &str, token: &str, branch: &BranchName) -> Arc<dyn GitHost> {
         let address = address.parse().unwrap();
         let token = Sensitive::new(token.to_owned());
         match self {
@@ -77,6 +84,7 @@ impl Site {
                     address,
                     token,
                     authority: None,
+                    first_branch: branch.clone(),
                 })
                 .unwrap(),
             ),
@@ -85,6 +93,7 @@ impl Site {
                     address,
                     token,
                     authority: None,
+                    first_branch: branch.clone(),
                 })
                 .unwrap(),
             ),
