@@ -121,12 +121,18 @@ impl Operator {
             let access = Access::new(client, MANAGER);
             Candidate::new(access, leader.namespace, leader.identity, clock)
         });
+        let fence = candidate.as_ref().map(Candidate::fence).unwrap_or_default();
+        let (tenants, clusters) = (
+            tenants.map_err(|error| broken(&error))?,
+            clusters.map_err(|error| broken(&error))?,
+        );
         Ok(Self {
-            tenants: tenants.map_err(|error| broken(&error))?.measured(steps.clone()),
-            clusters: clusters.map_err(|error| broken(&error))?.measured(steps.clone()),
+            tenants: tenants.measured(steps.clone()).fenced(fence.clone()),
+            clusters: clusters.measured(steps.clone()).fenced(fence.clone()),
             repositories: repositories
                 .map_err(|error| broken(&error))?
-                .measured(steps, gates),
+                .measured(steps, gates)
+                .fenced(fence),
             scope: settings.scope,
             candidate,
             readiness,

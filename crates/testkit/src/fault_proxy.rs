@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, RETRY_AFTER, TRANSFER_ENCODING};
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -64,6 +64,7 @@ struct State {
     fault: Mutex<Option<(usize, CallFault)>>,
     outage: Mutex<Option<CallFault>>,
     headers: Mutex<Vec<HeaderMap>>,
+    stripped: Mutex<Option<HeaderName>>,
     expire_watches: AtomicBool,
     passed: Mutex<Vec<String>>,
     hidden: Mutex<Option<Hidden>>,
@@ -182,6 +183,7 @@ impl FaultProxy {
             fault: Mutex::new(None),
             outage: Mutex::new(None),
             headers: Mutex::default(),
+            stripped: Mutex::default(),
             expire_watches: AtomicBool::new(false),
             passed: Mutex::default(),
             hidden: Mutex::new(None),
@@ -284,6 +286,12 @@ impl FaultProxy {
 }
 
 impl FaultProxy {
+    /// Keeps a header, in lower case, from the server from now on: one that does not know it.
+    pub fn strip(&self, name: &'static str) {
+        *self.state.stripped.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(HeaderName::from_static(name));
+    }
+
     /// What each request that reached the server so far said in that header: in the order of [`Self::passed`].
     pub fn headers(&self, name: &str) -> Vec<Option<String>> {
         let all = self.state.headers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -364,6 +372,9 @@ async fn handle(state: Arc<State>, request: Request<Incoming>) -> Result<Answer,
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(parts.headers.clone());
+    if let Some(name) = &*state.stripped.lock().unwrap_or_else(PoisonError::into_inner) {
+        parts.headers.remove(name);
+    }
     state
         .passed
         .lock()

@@ -104,9 +104,12 @@ pub(crate) struct Arguments {
         default_value = ""
     )]
     default_global_git_repo_url: String,
-    /// Make Secrets with tokens for service accounts, which agents and Vault need
+    /// Make Secrets with tokens for service accounts, which agents need
     #[arg(long, env = "LIEUTENANT_CREATE_SERVICEACCOUNT_TOKEN_SECRET", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     lieutenant_create_serviceaccount_token_secret: bool,
+    /// How long tokens for Vault are good, where no Secrets with tokens are made
+    #[arg(long, value_name = "DURATION", env = "SERVICEACCOUNT_TOKEN_LIFETIME", default_value_t = HumanDuration(TenancySettings::default().token_life))]
+    serviceaccount_token_lifetime: HumanDuration,
     /// Keep no secrets in Vault
     #[arg(long, env = "SKIP_VAULT_SETUP", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     skip_vault_setup: bool,
@@ -191,6 +194,7 @@ impl Arguments {
                 creation_policy: self.default_creation_policy,
                 protect: self.lieutenant_delete_protection,
                 token_secrets: self.lieutenant_create_serviceaccount_token_secret,
+                token_life: self.serviceaccount_token_lifetime.0,
                 global_git_repo_url: global,
                 api_url: self.lieutenant_api_url.clone(),
                 ..TenancySettings::default()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Clock;
-use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_steps::{Failure, Guard, Pipeline, Report};
 use evenkeel_telemetry::metrics::{GateMetrics, StepMetrics};
 use evenkeel_telemetry::{CancellationToken, Tasks};
 use k8s_openapi::api::core::v1::Secret;
@@ -17,9 +17,10 @@ use serde_json::{Value, json};
 use super::connection::{Connections, wanted_path};
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
-use crate::frame::{Access, Kind, Looker, Passed, Scope, concerned};
+use crate::frame::{Access, Kind, Looker, Passed, Scope, concerned, policy};
 use crate::gate::GateTerms;
 use crate::git::BranchName;
+use crate::leader::Fence;
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, RepoType};
 
 /// Its field manager, and how it calls itself in events.
@@ -116,6 +117,11 @@ impl GitRepos {
         Self(self.0.measured(steps), self.1)
     }
 
+    /// Works only while this says that the Lease is ours; to be said before it runs.
+    pub(crate) fn fenced(self, fence: Fence) -> Self {
+        Self(self.0.fenced(fence), self.1)
+    }
+
     /// Brings one repository a pass further.
     ///
     /// # Errors
@@ -192,6 +198,10 @@ impl Kind for Repository {
 
     async fn gather(&self, object: GitRepo) -> Result<RepoState, Failure> {
         RepoState::gather(object, Arc::clone(&self.shared)).await
+    }
+
+    fn guard(&self, state: &RepoState) -> Guard {
+        policy::deletion(state.deletion_policy()).and(policy::creation(state.creation_policy()))
     }
 
     fn status(&self, state: &RepoState, report: &Report<RepoState>) -> Value {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! claim ─┬─ tenant ── fields ── git-repo ── repository
-//!        ├─ service-account ── token-secret ── vault
+//!        ├─ service-account ── token-secret ── vault (its token, or one that is asked for)
 //!        ├─ role ── role-binding
 //!        └─ bootstrap-token
 //! deleted: vault-removal ── release
@@ -10,12 +10,13 @@
 
 mod bootstrap;
 mod steps;
+mod vault;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Clock;
-use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_steps::{Failure, Guard, Pipeline, Report};
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -28,7 +29,8 @@ use serde_json::{Value, json};
 use super::access_rights::Rights;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
-use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
+use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of, policy};
+use crate::leader::Fence;
 use crate::resources::{Cluster, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
 
@@ -101,6 +103,11 @@ impl Clusters {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics))
+    }
+
+    /// Works only while this says that the Lease is ours; to be said before it runs.
+    pub(crate) fn fenced(self, fence: Fence) -> Self {
+        Self(self.0.fenced(fence))
     }
 
     /// Brings one cluster a pass further.
@@ -218,6 +225,10 @@ impl Kind for OfClusters {
 
     async fn gather(&self, object: Cluster) -> Result<ClusterState, Failure> {
         ClusterState::gather(object, Arc::clone(&self.shared)).await
+    }
+
+    fn guard(&self, state: &ClusterState) -> Guard {
+        policy::deletion(state.deletion_policy())
     }
 
     fn status(&self, _: &ClusterState, _: &Report<ClusterState>) -> Value {

@@ -30,6 +30,7 @@ use super::cluster::tenant_of;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings};
 use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
+use crate::leader::Fence;
 use crate::resources::{Cluster, GitRepo, Tenant, TenantTemplate};
 
 /// Its field manager, and how it calls itself in events.
@@ -103,6 +104,11 @@ impl Tenants {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics))
+    }
+
+    /// Works only while this says that the Lease is ours; to be said before it runs.
+    pub(crate) fn fenced(self, fence: Fence) -> Self {
+        Self(self.0.fenced(fence))
     }
 
     /// Brings one tenant a pass further.

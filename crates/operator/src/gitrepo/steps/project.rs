@@ -8,6 +8,7 @@ use evenkeel_steps::{
 };
 
 use super::{CONNECTION, PROJECT, REPO_READY};
+use crate::frame::policy;
 use crate::git::{Project, RepoPath};
 use crate::gitrepo::connection::{Connection, wanted_path};
 use crate::gitrepo::record::{Creation, OwnProject, Record};
@@ -242,7 +243,7 @@ fn relocate(
 }
 
 fn adopt(state: Arc<RepoState>, connection: Arc<Connection>, project: Project) -> Decision<'static, Project> {
-    let plan = vec![Change::new("adopt", format!("repository {}", project.path))];
+    let plan = vec![Change::new(policy::ADOPT, format!("repository {}", project.path))];
     settle(state, connection, project, plan, "repository adopted")
 }
 

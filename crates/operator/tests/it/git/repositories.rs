@@ -190,7 +190,7 @@ async fn an_archived_repository_takes_no_commit(site: &Site) {
 #[tokio::test]
 async fn what_gitlab_keeps_after_its_deletion_is_gone() {
     let site = Site::gitlab().await;
-    if let Site::GitLab(double) = &site {
+    if let Some(double) = site.double() {
         double.delay_deletions(true);
     }
     let (host, project) = (site.host(), site.new_project().await);
