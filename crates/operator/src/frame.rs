@@ -11,6 +11,7 @@
 
 mod access;
 mod child;
+mod common;
 mod condition;
 mod event;
 pub(crate) mod fields;
@@ -24,6 +25,7 @@ mod watch;
 
 pub(crate) use access::{Access, Readable, owned_by, owner_of};
 pub(crate) use child::{Upkeep, child};
+pub(crate) use common::{CLAIM, Claimable, Common};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
 pub(crate) use looker::{Looker, concerned};

@@ -69,6 +69,3 @@ const TEMPLATE_RENDERED: &str = "TemplateRendered";
 const RBAC_READY: &str = "RbacReady";
 const REPO_READY: &str = "RepoReady";
 const VAULT_READY: &str = "VaultReady";
-
-/// The step before which nothing outside is touched.
-const CLAIM: &str = "claim";

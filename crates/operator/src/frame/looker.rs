@@ -53,6 +53,11 @@ impl<K: Kind> Looker<K> {
         self
     }
 
+    /// The pipelines in words: towards what an object asks for, and away from it.
+    pub(crate) fn describe(&self) -> [String; 2] {
+        self.passes.describe()
+    }
+
     /// A client for watches.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()

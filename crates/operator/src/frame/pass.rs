@@ -148,6 +148,10 @@ impl<K: Kind> Passes<K> {
         })
     }
 
+    pub(crate) fn describe(&self) -> [String; 2] {
+        [self.kind.pipeline(), self.kind.teardown()].map(|pipeline| pipeline.describe().to_string())
+    }
+
     /// Counts steps and passes from now on.
     pub(crate) fn measure(&mut self, metrics: StepMetrics) {
         self.metrics = Some(metrics);

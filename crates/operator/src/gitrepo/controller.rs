@@ -117,6 +117,11 @@ impl GitRepos {
         Self(self.0.measured(steps), self.1)
     }
 
+    /// Its pipelines in words: towards what an object asks for, and away from it.
+    pub fn describe(&self) -> [String; 2] {
+        self.0.describe()
+    }
+
     /// Works only while this says that the Lease is ours; to be said before it runs.
     pub(crate) fn fenced(self, fence: Fence) -> Self {
         Self(self.0.fenced(fence), self.1)

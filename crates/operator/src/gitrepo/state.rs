@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use super::connection::{Connection, Connections};
 use super::controller::GitRepoSettings;
 use super::record::Notes;
-use crate::frame::{Access, Snapshot, is_orphaned};
+use crate::frame::{Access, Claim, Claimable, FINALIZER, Snapshot, is_orphaned};
 use crate::git::BlobDigest;
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoTemplate, RepoType};
 
@@ -81,6 +81,16 @@ impl Snapshot for RepoState {
 
     fn object(&self) -> &GitRepo {
         &self.object
+    }
+}
+
+impl Claimable for RepoState {
+    fn access(&self) -> &Access {
+        &self.shared.access
+    }
+
+    fn claim(&self) -> Option<Claim> {
+        Claim::of(&self.object, &[FINALIZER], self.shared.settings.protect, None)
     }
 }
 

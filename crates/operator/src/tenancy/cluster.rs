@@ -29,7 +29,9 @@ use serde_json::{Value, json};
 use super::access_rights::Rights;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
-use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of, policy};
+use crate::frame::{
+    Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of, policy,
+};
 use crate::leader::Fence;
 use crate::resources::{Cluster, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
@@ -103,6 +105,11 @@ impl Clusters {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics))
+    }
+
+    /// Its pipelines in words: towards what an object asks for, and away from it.
+    pub fn describe(&self) -> [String; 2] {
+        self.0.describe()
     }
 
     /// Works only while this says that the Lease is ours; to be said before it runs.
@@ -181,11 +188,23 @@ impl Snapshot for ClusterState {
     }
 }
 
-impl Member for ClusterState {
+impl Claimable for ClusterState {
     fn access(&self) -> &Access {
         &self.shared.access
     }
 
+    fn claim(&self) -> Option<Claim> {
+        let protect = self.shared.settings.protect;
+        Claim::of(
+            &self.object,
+            steps::FINALIZERS,
+            protect,
+            self.tenant.as_ref().and_then(owner_of),
+        )
+    }
+}
+
+impl Member for ClusterState {
     fn settings(&self) -> &TenancySettings {
         &self.shared.settings
     }

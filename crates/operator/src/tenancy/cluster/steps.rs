@@ -7,19 +7,17 @@ use serde_json::{Map, json};
 
 use super::{ClusterState, MANAGER, bootstrap, tenant_of, vault};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
+use crate::frame::{CLAIM, Common, FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
 use crate::resources::{Cluster, ClusterSpec, Tenant};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
 use crate::tenancy::spec::{Fill, apply, patch, tree};
-use crate::tenancy::steps::{
-    claiming, release, repository_ready, role_binding, service_account, token_secret,
-};
+use crate::tenancy::steps::{release, repository_ready, role_binding, service_account, token_secret};
 use crate::tenancy::template::render;
-use crate::tenancy::{CLAIM, RBAC_READY, REPO_READY, TEMPLATE_RENDERED, VALIDATED};
+use crate::tenancy::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, VALIDATED};
 
 /// The finalizers of a cluster.
-const FINALIZERS: &[&str] = &[FINALIZER, PIPELINES_FINALIZER];
+pub(super) const FINALIZERS: &[&str] = &[FINALIZER, PIPELINES_FINALIZER];
 
 /// The tenant.
 const TENANT: Slot<Tenant> = Slot::new("tenant");
@@ -30,9 +28,7 @@ const SPEC: Slot<ClusterSpec> = Slot::new("spec");
 /// The steps towards a cluster.
 pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
     Pipeline::builder("cluster")
-        .step(claiming(FINALIZERS, |state: &ClusterState| {
-            state.tenant.as_ref().and_then(owner_of)
-        }))
+        .bundle(&Common)
         .step(resolve_tenant())
         .step(fields())
         .step(service_account())
