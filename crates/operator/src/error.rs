@@ -42,6 +42,21 @@ pub enum Error {
         after: Duration,
     },
 
+    /// It is left alone: it was down, or wished it, whoever called it.
+    #[error("cannot {doing}: {system} at {host} is left alone for now: {why}")]
+    HeldBack {
+        /// Which system.
+        system: &'static str,
+        /// What was not even tried.
+        doing: String,
+        /// Which host.
+        host: String,
+        /// What led to it.
+        why: String,
+        /// For how long.
+        after: Duration,
+    },
+
     /// It does not let us.
     #[error("cannot {doing}: {system} does not allow it: {problem}")]
     Forbidden {
@@ -140,7 +155,7 @@ impl Error {
             | Self::Start { .. }
             | Self::LeaseLost { .. }
             | Self::File { .. } => FailureClass::Transient,
-            Self::RateLimited { after, .. } => FailureClass::RateLimited {
+            Self::RateLimited { after, .. } | Self::HeldBack { after, .. } => FailureClass::RateLimited {
                 until: (*after).into(),
             },
             Self::Forbidden { .. } => FailureClass::Forbidden,

@@ -11,6 +11,7 @@
 
 mod access;
 mod child;
+mod common;
 mod condition;
 mod event;
 pub(crate) mod fields;
@@ -18,11 +19,13 @@ mod finalizer;
 mod kind;
 mod looker;
 mod pass;
+pub(crate) mod policy;
 mod status;
 mod watch;
 
 pub(crate) use access::{Access, Readable, owned_by, owner_of};
 pub(crate) use child::{Upkeep, child};
+pub(crate) use common::{CLAIM, Claimable, Common};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
 pub(crate) use looker::{Looker, concerned};
@@ -37,8 +40,19 @@ pub(crate) const TENANT_LABEL: &str = "syn.tools/tenant";
 /// Annotation that keeps an object from being deleted, unless it says `false`.
 pub(crate) const PROTECTION: &str = "syn.tools/protected-delete";
 
+/// Annotation that lets a deleted object go although what is outside cannot be looked after: it stays as it is.
+pub(crate) const ORPHAN: &str = "evenkeel.dev/orphan";
+
 /// Annotation that lets passes plan and not act.
 pub(crate) const OBSERVE_ONLY: &str = "evenkeel.dev/observe-only";
+
+/// Whether the annotation lets what is outside be left behind.
+pub(crate) fn is_orphaned<K: kube::Resource>(object: &K) -> bool {
+    let annotations = object.meta().annotations.as_ref();
+    annotations
+        .and_then(|annotations| annotations.get(ORPHAN))
+        .is_some_and(|value| value == "true")
+}
 
 /// The second finalizer of clusters, as the predecessor has it.
 pub(crate) const PIPELINES_FINALIZER: &str = "cluster.lieutenant.syn.tools/pipelines";

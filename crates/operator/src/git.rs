@@ -1,5 +1,6 @@
 //! Where repositories live: a Git host with an interface for programs.
 
+mod branch;
 mod file;
 mod gitea;
 mod gitlab;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use jiff::civil::Date;
 
+pub use branch::BranchName;
 pub use file::{BlobDigest, FileAction};
 pub use gitea::{Gitea, GiteaSettings};
 pub use gitlab::{GitLab, GitLabSettings};
@@ -23,9 +25,6 @@ pub use token::{NewToken, PresentToken};
 pub use variable::{Comparison, Variable, VariableOptions, VariableSetting};
 
 use crate::Error;
-
-/// Name of the branch that the first commit of a repository makes.
-const FIRST_BRANCH: &str = "main";
 
 /// The number that a host gives to a repository. It stays when the repository is renamed or moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +43,13 @@ pub struct Project {
     pub is_archived: bool,
     /// The branch that a clone gets. None as long as nothing was committed.
     pub default_branch: Option<String>,
+}
+
+impl Project {
+    /// What is said of moving it.
+    fn moving_to(&self, to: &RepoPath) -> String {
+        format!("move the repository {} to {to}", self.path)
+    }
 }
 
 /// What a commit says of itself.
@@ -89,6 +95,41 @@ pub trait GitHost: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::Conflict`] when there is one, [`Error::Refused`] when there is no such group.
     async fn create(&self, path: &RepoPath, description: &str) -> Result<Project, Error>;
+
+    /// Gives a repository another name in its group.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when another one has it.
+    async fn rename(&self, project: &Project, name: &str) -> Result<Project, Error>;
+
+    /// Moves a repository to another group, which has to exist.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when there is no such group, or another repository of its name in it; [`Error::Forbidden`] when we may
+    /// not move it there.
+    async fn transfer(&self, project: &Project, group: &str) -> Result<Project, Error>;
+
+    /// Moves a repository to another place: name, group or both. After a fault it is called again with the repository as it is
+    /// then, and goes on from there.
+    ///
+    /// # Errors
+    /// As [`Self::rename`] and [`Self::transfer`].
+    async fn relocate(&self, project: &Project, to: &RepoPath) -> Result<Project, Error> {
+        let mut project = project.clone();
+        let changes_both = project.path.name() != to.name() && project.path.group() != to.group();
+        // On its way it is at a third place, which has to be free: there are two to choose from.
+        let between = RepoPath::new(to.group(), project.path.name())?;
+        if changes_both && self.find(&between).await?.is_some() {
+            project = self.rename(&project, to.name()).await?;
+        }
+        if project.path.group() != to.group() {
+            project = self.transfer(&project, to.group()).await?;
+        }
+        if project.path.name() != to.name() {
+            project = self.rename(&project, to.name()).await?;
+        }
+        Ok(project)
+    }
 
     /// Says what a repository is for.
     ///
@@ -138,7 +179,8 @@ pub trait GitHost: Send + Sync + std::fmt::Debug {
     /// When they cannot be listed.
     async fn files(&self, project: &Project) -> Result<BTreeMap<FilePath, BlobDigest>, Error>;
 
-    /// Makes one commit of all these changes on the default branch. The first commit makes that branch, called `main`.
+    /// Makes one commit of all these changes on the default branch. The first commit makes that branch, called as the
+    /// settings of the host say.
     ///
     /// # Errors
     /// When one of them cannot be made: then none is.

@@ -1,7 +1,8 @@
 //! The controller of GitRepo: one repository at a Git host.
 //!
 //! ```text
-//! claim ─┬─ connect ── observe ── project ─┬─ description
+//! claim ─┬─ label
+//!        ├─ connect ── observe ── project ─┬─ description
 //!        │                                 ├─ deploy-keys
 //!        └─ key-pairs ─────────────────────┘  (needs both)
 //!                                          ├─ access-token

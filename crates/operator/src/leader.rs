@@ -1,6 +1,8 @@
 //! Who of several processes works: whoever holds a Lease. The predecessor uses the same one, so that old and new never run
 //! together.
 
+mod fence;
+
 use std::time::Duration;
 
 use evenkeel_core::Clock;
@@ -13,6 +15,8 @@ use kube::api::ObjectMeta;
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::{info, warn};
+
+pub(crate) use fence::Fence;
 
 use crate::Error;
 use crate::frame::Access;
@@ -35,6 +39,7 @@ pub(crate) struct Candidate {
     namespace: String,
     identity: String,
     clock: std::sync::Arc<dyn Clock>,
+    fence: Fence,
     /// The last sign of life of another holder, and when we saw it: clocks of different machines are not compared.
     seen: Option<(String, Instant)>,
 }
@@ -51,15 +56,23 @@ impl Candidate {
             namespace,
             identity,
             clock,
+            fence: Fence::default(),
             seen: None,
         }
+    }
+
+    /// What those ask who work while the Lease is ours.
+    pub(crate) fn fence(&self) -> Fence {
+        self.fence.clone()
     }
 
     /// Waits until the Lease is ours. False if `token` was cancelled before.
     pub(crate) async fn win(&mut self, token: &CancellationToken) -> bool {
         loop {
+            let began = Instant::now();
             match self.try_hold().await {
                 Ok(true) => {
+                    self.fence.hold_until(began + RENEW_WITHIN);
                     info!(namespace = self.namespace, lease = LEASE, "we lead");
                     return true;
                 }
@@ -82,7 +95,10 @@ impl Candidate {
             let began = Instant::now();
             let left = RENEW_WITHIN.saturating_sub(renewed.elapsed());
             match tokio::time::timeout(left, self.try_hold()).await {
-                Ok(Ok(true)) => renewed = began,
+                Ok(Ok(true)) => {
+                    renewed = began;
+                    self.fence.hold_until(began + RENEW_WITHIN);
+                }
                 Ok(Ok(false)) => {
                     return Err(Error::LeaseLost { lease: LEASE });
                 }

@@ -11,6 +11,7 @@
 
 mod error;
 mod frame;
+mod gate;
 pub mod git;
 mod gitrepo;
 mod leader;

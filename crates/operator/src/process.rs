@@ -1,15 +1,16 @@
 //! The operator as a process: one Lease, three controllers, metrics and health.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use evenkeel_core::Clock;
-use evenkeel_telemetry::metrics::StepMetrics;
+use evenkeel_telemetry::metrics::{GateMetrics, StepMetrics};
 use evenkeel_telemetry::{CancellationToken, Metrics, OnCancel, OnError, Tasks};
 use kube::Client;
 use tracing::info;
 
 use crate::frame::Access;
+use crate::gate::GateTerms;
 use crate::leader::Candidate;
 use crate::probes::{Readiness, health, listen, metrics as show_metrics, serve};
 use crate::vault::{SecretStore, Vault, VaultSettings};
@@ -84,8 +85,14 @@ impl Operator {
         };
         let metrics = Metrics::new();
         let steps = StepMetrics::register(&metrics).map_err(|error| broken(&error))?;
+        let gates = GateMetrics::register(&metrics).map_err(|error| broken(&error))?;
+        let terms = GateTerms {
+            clock: Arc::clone(&clock),
+            calls_per_second: None,
+            metrics: Arc::new(OnceLock::from(gates.clone())),
+        };
         let vault: Option<Arc<dyn SecretStore>> = match &settings.vault {
-            Some(vault) => Some(Arc::new(Vault::new(vault)?)),
+            Some(vault) => Some(Arc::new(Vault::gated(vault, &terms)?)),
             None => None,
         };
         let tenancy = settings.tenancy;
@@ -114,10 +121,18 @@ impl Operator {
             let access = Access::new(client, MANAGER);
             Candidate::new(access, leader.namespace, leader.identity, clock)
         });
+        let fence = candidate.as_ref().map(Candidate::fence).unwrap_or_default();
+        let (tenants, clusters) = (
+            tenants.map_err(|error| broken(&error))?,
+            clusters.map_err(|error| broken(&error))?,
+        );
         Ok(Self {
-            tenants: tenants.map_err(|error| broken(&error))?.measured(steps.clone()),
-            clusters: clusters.map_err(|error| broken(&error))?.measured(steps.clone()),
-            repositories: repositories.map_err(|error| broken(&error))?.measured(steps),
+            tenants: tenants.measured(steps.clone()).fenced(fence.clone()),
+            clusters: clusters.measured(steps.clone()).fenced(fence.clone()),
+            repositories: repositories
+                .map_err(|error| broken(&error))?
+                .measured(steps, gates)
+                .fenced(fence),
             scope: settings.scope,
             candidate,
             readiness,

@@ -3,23 +3,21 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use evenkeel_core::Clock as _;
+use evenkeel_telemetry::{SystemClock, time};
+use jiff::Timestamp;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url, redirect};
 use serde_json::Value;
 
 use crate::Error;
+use crate::gate::{Gate, Sign, exhausted_until, pause};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How large an answer may be.
 const ANSWER_MAX: usize = 16 << 20;
-
-/// How long to wait after a refusal for too many requests that names no time.
-const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
-
-/// How long to wait at most, whatever the other side wants.
-const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
 /// How much of an answer's text is told in an error.
 const PROBLEM_CHARS: usize = 300;
@@ -30,6 +28,7 @@ pub(crate) struct Remote {
     client: reqwest::Client,
     base: Url,
     system: &'static str,
+    gate: Option<Gate>,
 }
 
 /// How a system is reached.
@@ -101,15 +100,35 @@ impl Remote {
             client: builder.build().map_err(invalid)?,
             base,
             system: reach.system,
+            gate: None,
         })
+    }
+
+    /// Lets calls through this gate from now on.
+    pub(crate) fn behind(&mut self, gate: Gate) {
+        self.gate = Some(gate);
     }
 
     pub(crate) fn system(&self) -> &'static str {
         self.system
     }
 
-    /// Makes a call. Too many requests, and errors of the server, are errors; every other answer is one.
+    /// Makes a call, if the system is not left alone. Too many requests, and errors of the server, are errors; every other
+    /// answer is one.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<Answer, Error> {
+        let Some(gate) = &self.gate else {
+            return self.exchange(call, SystemClock.now()).await;
+        };
+        let passage = gate.enter(self.system, call.doing)?;
+        if !passage.wait.is_zero() {
+            time::sleep(passage.wait).await;
+        }
+        let answered = self.exchange(call, gate.now()).await;
+        passage.ended(&sign(&answered, gate.now()));
+        answered
+    }
+
+    async fn exchange(&self, call: Call<'_>, now: Timestamp) -> Result<Answer, Error> {
         let doing = call.doing;
         let mut request = self.client.request(call.method, self.address(&call.path));
         if !call.query.is_empty() {
@@ -149,7 +168,7 @@ impl Remote {
             return Err(Error::RateLimited {
                 system: self.system,
                 doing: doing.to_owned(),
-                after: pause(&headers),
+                after: pause(&headers, now),
             });
         }
         let body = parse(&bytes);
@@ -212,6 +231,28 @@ impl Remote {
     }
 }
 
+/// Host and port of an address; the port only if it is not the usual one.
+pub(crate) fn host_of(address: &Url) -> String {
+    let host = address.host_str().unwrap_or_default();
+    match address.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// What a call says of the system that was called.
+fn sign(answered: &Result<Answer, Error>, now: Timestamp) -> Sign {
+    match answered {
+        Ok(answer) => exhausted_until(&answer.headers, now).map_or(Sign::Alive, Sign::Sated),
+        Err(Error::RateLimited { after, .. }) => {
+            Sign::Sated(now.checked_add(*after).unwrap_or(Timestamp::MAX))
+        }
+        Err(Error::Unreachable { .. }) => Sign::Failing("it cannot be reached"),
+        Err(Error::Unavailable { .. }) => Sign::Failing("it answers that it cannot serve"),
+        Err(_) => Sign::Alive,
+    }
+}
+
 /// The body as JSON; text that is none as a string.
 fn parse(bytes: &[u8]) -> Value {
     if bytes.is_empty() {
@@ -251,16 +292,6 @@ fn collect(value: &Value, texts: &mut Vec<String>) {
         }
         _ => {}
     }
-}
-
-/// How long the other side wants to be left alone.
-fn pause(headers: &HeaderMap) -> Duration {
-    headers
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.trim().parse().ok())
-        .map_or(DEFAULT_PAUSE, Duration::from_secs)
-        .min(PAUSE_MAX)
 }
 
 /// An error with all that led to it; without the address, which the caller names better.

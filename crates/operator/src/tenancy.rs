@@ -21,6 +21,9 @@ const DEFAULT_CONCURRENCY: u16 = 10;
 /// How often an object is looked at although nothing happened, unless it is said otherwise.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(3 * 3600);
 
+/// For how long a token of a service account is good, unless it is said otherwise.
+const DEFAULT_TOKEN_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// What is the same for all tenants and clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenancySettings {
@@ -32,6 +35,8 @@ pub struct TenancySettings {
     pub protect: bool,
     /// Whether service accounts get a Secret with a token, as Kubernetes itself made them up to 1.23.
     pub token_secrets: bool,
+    /// For how long the tokens are good that are asked for where there are no such Secrets.
+    pub token_life: Duration,
     /// Address of the global repository of tenants that name none.
     pub global_git_repo_url: Option<String>,
     /// Address of Lieutenant's API, for pipelines.
@@ -49,6 +54,7 @@ impl Default for TenancySettings {
             creation_policy: CreationPolicy::Create,
             protect: false,
             token_secrets: false,
+            token_life: DEFAULT_TOKEN_LIFE,
             global_git_repo_url: None,
             api_url: "localhost".to_owned(),
             interval: DEFAULT_INTERVAL,
@@ -63,6 +69,3 @@ const TEMPLATE_RENDERED: &str = "TemplateRendered";
 const RBAC_READY: &str = "RbacReady";
 const REPO_READY: &str = "RepoReady";
 const VAULT_READY: &str = "VaultReady";
-
-/// The step before which nothing outside is touched.
-const CLAIM: &str = "claim";

@@ -5,6 +5,7 @@
 //! after a restart: the number of clusters by state comes from the database, not from this process's memory.
 
 mod collector;
+mod gates;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Metric, Registry};
 
 pub use collector::{Collector, Gauges};
+pub use gates::GateMetrics;
 pub use steps::StepMetrics;
 
 use crate::{Error, chain};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, RETRY_AFTER, TRANSFER_ENCODING};
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -62,6 +62,9 @@ struct State {
     upstream: Client,
     requests: AtomicUsize,
     fault: Mutex<Option<(usize, CallFault)>>,
+    outage: Mutex<Option<CallFault>>,
+    headers: Mutex<Vec<HeaderMap>>,
+    stripped: Mutex<Option<HeaderName>>,
     expire_watches: AtomicBool,
     passed: Mutex<Vec<String>>,
     hidden: Mutex<Option<Hidden>>,
@@ -178,6 +181,9 @@ impl FaultProxy {
             upstream,
             requests: AtomicUsize::new(0),
             fault: Mutex::new(None),
+            outage: Mutex::new(None),
+            headers: Mutex::default(),
+            stripped: Mutex::default(),
             expire_watches: AtomicBool::new(false),
             passed: Mutex::default(),
             hidden: Mutex::new(None),
@@ -204,6 +210,11 @@ impl FaultProxy {
     pub fn fail(&self, at: usize, fault: CallFault) {
         let number = self.requests() + at;
         *self.state.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, fault));
+    }
+
+    /// Lets every request go wrong from now on, or none.
+    pub fn fail_all(&self, fault: Option<CallFault>) {
+        *self.state.outage.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
 
     /// Answers every watch with 410 from now on, as a server does that has forgotten what happened since, or as usual again.
@@ -274,6 +285,21 @@ impl FaultProxy {
     }
 }
 
+impl FaultProxy {
+    /// Keeps a header, in lower case, from the server from now on: one that does not know it.
+    pub fn strip(&self, name: &'static str) {
+        *self.state.stripped.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(HeaderName::from_static(name));
+    }
+
+    /// What each request that reached the server so far said in that header: in the order of [`Self::passed`].
+    pub fn headers(&self, name: &str) -> Vec<Option<String>> {
+        let all = self.state.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = |headers: &HeaderMap| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        all.iter().map(text).collect()
+    }
+}
+
 impl Drop for FaultProxy {
     fn drop(&mut self) {
         self.serving.abort();
@@ -308,7 +334,8 @@ async fn handle(state: Arc<State>, request: Request<Incoming>) -> Result<Answer,
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .filter(|(at, _)| *at == number)
-        .map(|(_, fault)| fault);
+        .map(|(_, fault)| fault)
+        .or(*state.outage.lock().unwrap_or_else(PoisonError::into_inner));
     match fault {
         Some(CallFault::Hang) => return std::future::pending().await,
         Some(CallFault::CutBefore) => return Err(Cut),
@@ -340,6 +367,14 @@ async fn handle(state: Arc<State>, request: Request<Incoming>) -> Result<Answer,
         parts.headers.remove(header);
     }
     parts.version = http::Version::default();
+    state
+        .headers
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(parts.headers.clone());
+    if let Some(name) = &*state.stripped.lock().unwrap_or_else(PoisonError::into_inner) {
+        parts.headers.remove(name);
+    }
     state
         .passed
         .lock()

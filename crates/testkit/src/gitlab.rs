@@ -1,7 +1,8 @@
 //! A double of the part of GitLab that the operator speaks to: no real GitLab can be had in a test.
 //!
 //! It keeps state and enforces what GitLab documents of version 4 of its REST interface: authentication, pages of at most 100
-//! with `x-next-page`, paths escaped as one segment, read-only archived projects, redirects from former paths, commits that
+//! with `x-next-page`, paths escaped as one segment, read-only archived projects, redirects from former paths, one project at a
+//! place, commits that
 //! happen whole or not at all and are refused over a file that changed, unique keys, values that can be masked, tokens that
 //! are shown once and live a year at most. Whoever breaks a rule gets GitLab's status and GitLab's words.
 

@@ -2,6 +2,7 @@
 //! Lieutenant's operator.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{ArgAction, Args};
 use evenkeel_core::{HumanDuration, Sensitive};
+use evenkeel_operator::git::BranchName;
 use evenkeel_operator::resources::{CreationPolicy, DeletionPolicy};
 use evenkeel_operator::vault::{Login, VaultSettings};
 use evenkeel_operator::{
@@ -74,6 +76,17 @@ pub(crate) struct Arguments {
     /// How often a repository is looked at although nothing happened
     #[arg(long, value_name = "DURATION", env = "GIT_REPO_MAX_RECONCILE_INTERVAL", default_value_t = HumanDuration(GitRepoSettings::default().interval))]
     git_repo_max_reconcile_interval: HumanDuration,
+    /// What the first branch of a repository is called
+    #[arg(long, value_name = "NAME", env = "GIT_REPO_DEFAULT_BRANCH", default_value_t = BranchName::default(), value_parser = BranchName::new)]
+    git_repo_default_branch: BranchName,
+    /// How many calls a Git host gets in a second at most; 0 for as many as it takes
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "GIT_HOST_CALLS_PER_SECOND",
+        default_value_t = 0
+    )]
+    git_host_calls_per_second: u32,
     /// What becomes of things outside when an object that does not say it is deleted: Archive, Delete or Retain
     #[arg(long, value_name = "POLICY", env = "DEFAULT_DELETION_POLICY", default_value = "Archive", value_parser = deletion_policy)]
     default_deletion_policy: DeletionPolicy,
@@ -91,9 +104,12 @@ pub(crate) struct Arguments {
         default_value = ""
     )]
     default_global_git_repo_url: String,
-    /// Make Secrets with tokens for service accounts, which agents and Vault need
+    /// Make Secrets with tokens for service accounts, which agents need
     #[arg(long, env = "LIEUTENANT_CREATE_SERVICEACCOUNT_TOKEN_SECRET", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     lieutenant_create_serviceaccount_token_secret: bool,
+    /// How long tokens for Vault are good, where no Secrets with tokens are made
+    #[arg(long, value_name = "DURATION", env = "SERVICEACCOUNT_TOKEN_LIFETIME", default_value_t = HumanDuration(TenancySettings::default().token_life))]
+    serviceaccount_token_lifetime: HumanDuration,
     /// Keep no secrets in Vault
     #[arg(long, env = "SKIP_VAULT_SETUP", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     skip_vault_setup: bool,
@@ -178,6 +194,7 @@ impl Arguments {
                 creation_policy: self.default_creation_policy,
                 protect: self.lieutenant_delete_protection,
                 token_secrets: self.lieutenant_create_serviceaccount_token_secret,
+                token_life: self.serviceaccount_token_lifetime.0,
                 global_git_repo_url: global,
                 api_url: self.lieutenant_api_url.clone(),
                 ..TenancySettings::default()
@@ -186,7 +203,9 @@ impl Arguments {
                 deletion_policy: self.default_deletion_policy,
                 creation_policy: self.default_creation_policy,
                 protect: self.lieutenant_delete_protection,
+                first_branch: self.git_repo_default_branch.clone(),
                 interval: self.git_repo_max_reconcile_interval.0,
+                calls_per_second: NonZeroU32::new(self.git_host_calls_per_second),
                 ..GitRepoSettings::default()
             },
             vault: if self.skip_vault_setup {

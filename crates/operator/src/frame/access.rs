@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use evenkeel_core::Sensitive;
 use evenkeel_steps::{Failure, FailureClass};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
@@ -108,6 +110,34 @@ impl Access {
                 &format!("write the status of {} {namespace}/{name}", kind::<K>()),
             )
         })
+    }
+
+    /// A token of a service account for that long, or less if the API server gives no longer ones.
+    pub(crate) async fn issue_token(
+        &self,
+        namespace: &str,
+        account: &str,
+        life: Duration,
+    ) -> Result<Sensitive<String>, Failure> {
+        let doing = format!("issue a token of ServiceAccount {namespace}/{account}");
+        let request = TokenRequest {
+            // For the audiences of the API server itself.
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: i64::try_from(life.as_secs()).ok(),
+                ..TokenRequestSpec::default()
+            }),
+            ..TokenRequest::default()
+        };
+        let issued = self
+            .api::<ServiceAccount>(namespace)
+            .create_token_request(account, &PostParams::default(), &request)
+            .await
+            .map_err(|error| failure(&error, &doing))?;
+        let token = issued.status.and_then(|status| status.token);
+        token
+            .filter(|token| !token.is_empty())
+            .map(Sensitive::new)
+            .ok_or_else(|| Failure::transient(format!("cannot {doing}: the answer holds none")))
     }
 
     /// Merges fields into a status: what is null goes, whoever wrote it.

@@ -5,6 +5,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Resource, ResourceExt as _};
 use tracing::debug;
 
+use super::ORPHAN;
 use super::condition::{DELETION_BLOCKED, READY};
 use crate::resources::{Condition, ConditionStatus};
 
@@ -21,6 +22,26 @@ impl Events {
             instance: None,
         };
         Self(Recorder::new(client, reporter))
+    }
+
+    /// Tells that an object was let go although what is outside could not be looked after.
+    pub(crate) async fn orphaned<K: Resource<DynamicType = ()>>(&self, object: &K) {
+        let event = Event {
+            type_: EventType::Warning,
+            reason: "Orphaned".to_owned(),
+            note: Some(format!(
+                "the annotation {ORPHAN} let it go: what is outside stays as it is"
+            )),
+            action: "Release".to_owned(),
+            secondary: None,
+        };
+        self.publish(object, event).await;
+    }
+
+    async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, event: Event) {
+        if let Err(error) = self.0.publish(&event, &object.object_ref(&())).await {
+            debug!(object = object.name_any(), %error, "an event cannot be told");
+        }
     }
 
     /// Tells what changed from one set of conditions to the next. An event that cannot be told stops nothing.
@@ -54,9 +75,7 @@ impl Events {
                 action: "Reconcile".to_owned(),
                 secondary: None,
             };
-            if let Err(error) = self.0.publish(&event, &object.object_ref(&())).await {
-                debug!(object = object.name_any(), %error, "an event cannot be told");
-            }
+            self.publish(object, event).await;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_steps::{Failure, Guard, Pipeline, Report};
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
@@ -63,6 +63,12 @@ pub(crate) trait Kind: Send + Sync + 'static {
 
     /// The steps that take everything away again.
     fn teardown(&self) -> &Pipeline<Self::State>;
+
+    /// What the policies of an object forbid, whatever its steps would do (E8).
+    fn guard(&self, state: &Self::State) -> Guard {
+        let _ = state;
+        Guard::Proceed
+    }
 
     /// Reads all that the steps decide by.
     fn gather(&self, object: Self::Object) -> impl Future<Output = Result<Self::State, Failure>> + Send;

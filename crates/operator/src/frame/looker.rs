@@ -11,12 +11,14 @@ use kube::runtime::Controller;
 use kube::runtime::reflector::{ObjectRef, Store};
 
 use super::{Access, Kind, Passed, Passes, run};
+use crate::leader::Fence;
 
 /// Looks after the objects of a kind. All clones are one.
 pub(crate) struct Looker<K: Kind> {
     passes: Arc<Passes<K>>,
     client: Client,
     concurrency: u16,
+    fence: Fence,
 }
 
 impl<K: Kind> Looker<K> {
@@ -33,7 +35,14 @@ impl<K: Kind> Looker<K> {
             passes: Arc::new(Passes::new(kind, access, clock, manager)),
             client,
             concurrency,
+            fence: Fence::default(),
         }
+    }
+
+    /// Works only while this says that the Lease is ours; to be said before it runs.
+    pub(crate) fn fenced(mut self, fence: Fence) -> Self {
+        self.fence = fence;
+        self
     }
 
     /// Counts steps and passes from now on; to be said before it runs.
@@ -42,6 +51,11 @@ impl<K: Kind> Looker<K> {
             passes.measure(metrics);
         }
         self
+    }
+
+    /// The pipelines in words: towards what an object asks for, and away from it.
+    pub(crate) fn describe(&self) -> [String; 2] {
+        self.passes.describe()
     }
 
     /// A client for watches.
@@ -59,7 +73,8 @@ impl<K: Kind> Looker<K> {
 
     /// Runs passes over what `controller` watches until `token` is cancelled.
     pub(crate) async fn run(&self, controller: Controller<K::Object>, token: CancellationToken) {
-        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+        let passes = Arc::clone(&self.passes);
+        run(passes, controller, self.concurrency, self.fence.clone(), token).await;
     }
 }
 
@@ -69,6 +84,7 @@ impl<K: Kind> Clone for Looker<K> {
             passes: Arc::clone(&self.passes),
             client: self.client.clone(),
             concurrency: self.concurrency,
+            fence: self.fence.clone(),
         }
     }
 }

@@ -14,10 +14,14 @@ use evenkeel_telemetry::time;
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Map, Value, json};
+use tracing::{Span, warn};
 
 use super::condition::{Setting, conditions};
 use super::event::Events;
-use super::{Access, Identity, Kind, Managed as _, OBSERVE_ONLY, PROTECTION, Snapshot as _, status};
+use super::{
+    Access, Identity, Kind, Managed as _, OBSERVE_ONLY, ORPHAN, PROTECTION, Snapshot as _, is_orphaned,
+    status,
+};
 
 /// How much time a pass has for reading and for its steps, and for its status on top.
 const BUDGET: Budget = Budget {
@@ -110,6 +114,7 @@ impl<K: Kind> Passes<K> {
         };
         let uid = object.uid().unwrap_or_default();
         let attempt = self.attempt(&uid);
+        Span::current().record("attempt", attempt);
         let clock = Arc::clone(&self.clock);
         let runtime = RuntimeFns::new(move || clock.now(), time::elapsed, time::sleep);
         let options = PassOptions::new(Arc::new(runtime))
@@ -141,6 +146,10 @@ impl<K: Kind> Passes<K> {
             due: due.into_iter().chain(self.periodic()).min_by_key(|due| due.at),
             timeline: report.to_string(),
         })
+    }
+
+    pub(crate) fn describe(&self) -> [String; 2] {
+        [self.kind.pipeline(), self.kind.teardown()].map(|pipeline| pipeline.describe().to_string())
     }
 
     /// Counts steps and passes from now on.
@@ -205,6 +214,7 @@ impl<K: Kind> Pass for Frame<'_, K> {
                 "it is protected: set the annotation {PROTECTION} to \"false\" to let it be deleted"
             ));
         }
+        guard = guard.and(self.passes.kind.guard(state));
         if object
             .annotations()
             .get(OBSERVE_ONLY)
@@ -218,7 +228,11 @@ impl<K: Kind> Pass for Frame<'_, K> {
     async fn publish(&self, report: &Report<K::State>) -> Result<(), Failure> {
         let passes = self.passes;
         if report.step(RELEASE).is_some_and(|entry| entry.ending.succeeded()) {
-            // Nobody is left to be told.
+            // Nobody is left to be told; that something was left behind is told all the same.
+            if is_orphaned(&self.object) {
+                warn!(object = %Identity::of(&self.object), "let go by the annotation {ORPHAN}: what is outside stays");
+                passes.events.orphaned(&self.object).await;
+            }
             return Ok(());
         }
         let object = &self.object;

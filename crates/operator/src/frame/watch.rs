@@ -10,10 +10,12 @@ use kube::runtime::Controller;
 use kube::runtime::controller::{Action, Config};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use tokio::sync::Semaphore;
+use tracing::field::Empty;
 use tracing::{Instrument as _, debug, info_span, warn};
 
 use super::access::Readable;
 use super::{Kind, Passed, Passes};
+use crate::leader::Fence;
 
 /// When an object that cannot even be read is tried again.
 const UNREADABLE: Duration = Duration::from_secs(5);
@@ -36,11 +38,13 @@ impl Scope {
     }
 }
 
-/// Runs passes until `token` is cancelled; passes that run then end at their next safe point.
+/// Runs passes until `token` is cancelled; passes that run then end at their next safe point, as they do when `fence` says that the
+/// Lease may be another's.
 pub(crate) async fn run<K: Kind>(
     passes: Arc<Passes<K>>,
     controller: Controller<K::Object>,
     concurrency: u16,
+    fence: Fence,
     token: CancellationToken,
 ) {
     let kind = K::Object::kind(&()).into_owned();
@@ -54,14 +58,15 @@ pub(crate) async fn run<K: Kind>(
         .graceful_shutdown_on(async move { stop.cancelled_owned().await })
         .run(
             move |object, passes: Arc<Passes<K>>| {
-                let (token, running) = (token.clone(), Arc::clone(&running));
+                let (token, running, fence) = (token.clone(), Arc::clone(&running), fence.clone());
                 let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-                let span = info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name);
+                let span =
+                    info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name, attempt = Empty);
                 async move {
                     let _permit = running.acquire().await;
                     let asked = token.clone();
                     let cancel = CancelFns::new(
-                        move || asked.is_cancelled(),
+                        move || asked.is_cancelled() || fence.is_passed(),
                         move || Box::pin(token.clone().cancelled_owned()),
                     );
                     let passed = passes.pass_until(&namespace, &name, cancel).await?;

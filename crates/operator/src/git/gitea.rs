@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 
 use super::rest::{Request, Rest};
 use super::{
-    BlobDigest, CommitNote, FIRST_BRANCH, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken,
+    BlobDigest, BranchName, CommitNote, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken,
     Project, ProjectId, PublicKey, RepoPath, Variable, VariableSetting,
 };
 use crate::Error;
-use crate::remote::{Reach, Remote};
+use crate::gate::Gate;
+use crate::remote::{Answer, Reach, Remote};
 
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,12 +41,15 @@ pub struct GiteaSettings {
     pub token: Sensitive<String>,
     /// A certificate authority to trust beside the machine's, in PEM.
     pub authority: Option<Vec<u8>>,
+    /// The branch that the first commit of a repository makes.
+    pub first_branch: BranchName,
 }
 
 /// A Gitea server.
 #[derive(Clone, Debug)]
 pub struct Gitea {
     rest: Rest,
+    first_branch: BranchName,
 }
 
 impl Gitea {
@@ -67,7 +71,14 @@ impl Gitea {
                 version: "v1",
                 credential: ("authorization", authorization),
             },
+            first_branch: settings.first_branch.clone(),
         })
+    }
+
+    /// Makes its calls through this gate.
+    pub(crate) fn behind(mut self, gate: Gate) -> Self {
+        self.rest.remote.behind(gate);
+        self
     }
 
     /// All pages of a list, which lies in the answer or in its field `member`.
@@ -134,6 +145,27 @@ impl Gitea {
         let path = repository(project);
         let request = Request::new(doing, Method::PATCH, &path).body(body);
         self.rest.succeed(request).await.map(drop)
+    }
+
+    /// An answer that does not say that the place is taken.
+    fn free(&self, doing: &str, place: &RepoPath, answer: Answer) -> Result<Answer, Error> {
+        let text = answer.body["message"].as_str().unwrap_or_default();
+        let is_taken = answer.status == StatusCode::CONFLICT
+            || answer.status == StatusCode::UNPROCESSABLE_ENTITY && text.contains("exist");
+        if is_taken {
+            let problem = format!("another repository is at {place}");
+            return Err(self.refused(doing.to_owned(), answer.status, problem));
+        }
+        Ok(answer)
+    }
+
+    fn refused(&self, doing: String, status: StatusCode, problem: String) -> Error {
+        Error::Refused {
+            system: self.rest.remote.system(),
+            doing,
+            status: status.as_u16(),
+            problem,
+        }
     }
 
     /// Whose repositories a group has: an organisation's, or our own.
@@ -209,18 +241,14 @@ impl GitHost for Gitea {
             Some(Owner::Organisation) => vec!["orgs", path.group(), "repos"],
             Some(Owner::Ourselves) => vec!["user", "repos"],
             None => {
-                return Err(Error::Refused {
-                    system: self.rest.remote.system(),
-                    doing,
-                    status: StatusCode::NOT_FOUND.as_u16(),
-                    problem: format!("there is no such organisation: create {}", path.group()),
-                });
+                let problem = format!("there is no such organisation: create {}", path.group());
+                return Err(self.refused(doing, StatusCode::NOT_FOUND, problem));
             }
         };
         let request = Request {
             body: Some(json!({
                 "name": path.name(), "description": description, "private": true, "auto_init": false,
-                "default_branch": FIRST_BRANCH,
+                "default_branch": self.first_branch.as_str(),
             })),
             ..Request::new(&doing, Method::POST, &collection)
         };
@@ -230,6 +258,38 @@ impl GitHost for Gitea {
         }
         let body = self.rest.successful(&doing, answer)?;
         self.project(&doing, &body)
+    }
+
+    async fn rename(&self, project: &Project, name: &str) -> Result<Project, Error> {
+        let to = RepoPath::new(project.path.group(), name)?;
+        let doing = project.moving_to(&to);
+        let path = repository(project);
+        let request = Request::new(&doing, Method::PATCH, &path).body(json!({ "name": name }));
+        let answer = self.rest.call(request).await?;
+        let body = self.rest.successful(&doing, self.free(&doing, &to, answer)?)?;
+        self.project(&doing, &body)
+    }
+
+    async fn transfer(&self, project: &Project, group: &str) -> Result<Project, Error> {
+        let to = RepoPath::new(group, project.path.name())?;
+        let doing = project.moving_to(&to);
+        if self.owner(group).await?.is_none() {
+            let problem = format!("there is no such organisation: create {group}");
+            return Err(self.refused(doing, StatusCode::NOT_FOUND, problem));
+        }
+        let path = [&repository(project)[..], &["transfer"]].concat();
+        let request = Request::new(&doing, Method::POST, &path).body(json!({ "new_owner": group }));
+        let answer = self.rest.call(request).await?;
+        self.rest.successful(&doing, self.free(&doing, &to, answer)?)?;
+        // Who may not write there has only asked for it: then it is where it was.
+        match self.get(project.id).await? {
+            Some(moved) if moved.path.group().eq_ignore_ascii_case(group) => Ok(moved),
+            _ => Err(Error::Forbidden {
+                system: self.rest.remote.system(),
+                doing,
+                problem: format!("somebody who may write to {group} has to accept it there"),
+            }),
+        }
     }
 
     async fn describe(&self, project: &Project, description: &str) -> Result<(), Error> {
@@ -355,7 +415,7 @@ impl GitHost for Gitea {
         let path = [&repository(project)[..], &["contents"]].concat();
         let request = Request {
             body: Some(json!({
-                "branch": project.default_branch.as_deref().unwrap_or(FIRST_BRANCH),
+                "branch": project.default_branch.as_deref().unwrap_or(self.first_branch.as_str()),
                 "message": note.message, "author": identity, "committer": identity, "files": files,
             })),
             timeout: Some(COMMIT_TIMEOUT),

@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 
 use super::rest::{Request, Rest};
 use super::{
-    BlobDigest, CommitNote, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken, Project,
-    ProjectId, PublicKey, RepoPath, Variable, VariableSetting,
+    BlobDigest, BranchName, CommitNote, FileAction, FilePath, GitHost, NewToken, PresentKey, PresentToken,
+    Project, ProjectId, PublicKey, RepoPath, Variable, VariableSetting,
 };
 use crate::Error;
+use crate::gate::Gate;
 use crate::remote::{Reach, Remote};
 
 /// How long one call may take.
@@ -35,6 +36,9 @@ const EVERY_ENVIRONMENT: &str = "*";
 /// The role that a token of a project gets: maintainer, which may push to protected branches.
 const MAINTAINER: u64 = 40;
 
+/// What it says of a place that is not free.
+const TAKEN: [&str; 2] = ["has already been taken", "already exists"];
+
 /// Which GitLab, and whose token.
 #[derive(Clone, Debug)]
 pub struct GitLabSettings {
@@ -44,12 +48,15 @@ pub struct GitLabSettings {
     pub token: Sensitive<String>,
     /// A certificate authority to trust beside the machine's, in PEM.
     pub authority: Option<Vec<u8>>,
+    /// The branch that the first commit of a repository makes.
+    pub first_branch: BranchName,
 }
 
 /// A GitLab server.
 #[derive(Clone, Debug)]
 pub struct GitLab {
     rest: Rest,
+    first_branch: BranchName,
 }
 
 impl GitLab {
@@ -70,7 +77,14 @@ impl GitLab {
                 version: "v4",
                 credential: ("private-token", settings.token.clone()),
             },
+            first_branch: settings.first_branch.clone(),
         })
+    }
+
+    /// Makes its calls through this gate.
+    pub(crate) fn behind(mut self, gate: Gate) -> Self {
+        self.rest.remote.behind(gate);
+        self
     }
 
     /// All pages of a list; none if there is nothing of which to list anything.
@@ -167,6 +181,37 @@ impl GitLab {
         self.understand(&doing, wire::id(&body)).map(Some)
     }
 
+    /// Changes where a project is, by one call. It tells the place that it is not free.
+    async fn shift(
+        &self,
+        project: &Project,
+        to: &RepoPath,
+        below: &[&str],
+        body: Value,
+    ) -> Result<Project, Error> {
+        let doing = project.moving_to(to);
+        let id = project.id.0.to_string();
+        let path = [&["projects", id.as_str()], below].concat();
+        let answer = self
+            .rest
+            .call(Request::new(&doing, Method::PUT, &path).body(body))
+            .await?;
+        if answer.status == StatusCode::BAD_REQUEST && wire::says(&answer.body, &TAKEN) {
+            return Err(self.refused(doing, answer.status, format!("another repository is at {to}")));
+        }
+        let body = self.rest.successful(&doing, answer)?;
+        self.understand(&doing, wire::project(&body))
+    }
+
+    fn refused(&self, doing: String, status: StatusCode, problem: String) -> Error {
+        Error::Refused {
+            system: self.rest.remote.system(),
+            doing,
+            status: status.as_u16(),
+            problem,
+        }
+    }
+
     async fn edit(&self, doing: &str, project: &Project, body: Value) -> Result<(), Error> {
         let id = project.id.0.to_string();
         let request = Request::new(doing, Method::PUT, &["projects", &id]).body(body);
@@ -222,12 +267,8 @@ impl GitHost for GitLab {
     async fn create(&self, path: &RepoPath, description: &str) -> Result<Project, Error> {
         let doing = format!("create the repository {path}");
         let Some(namespace) = self.namespace(path.group()).await? else {
-            return Err(Error::Refused {
-                system: self.rest.remote.system(),
-                doing,
-                status: StatusCode::NOT_FOUND.as_u16(),
-                problem: format!("there is no such group: create {}", path.group()),
-            });
+            let problem = format!("there is no such group: create {}", path.group());
+            return Err(self.refused(doing, StatusCode::NOT_FOUND, problem));
         };
         let body = json!({
             "name": path.name(), "path": path.name(), "namespace_id": namespace, "description": description,
@@ -237,11 +278,27 @@ impl GitHost for GitLab {
             .rest
             .call(Request::new(&doing, Method::POST, &["projects"]).body(body))
             .await?;
-        if answer.status == StatusCode::BAD_REQUEST && wire::says(&answer.body, &["has already been taken"]) {
+        if answer.status == StatusCode::BAD_REQUEST && wire::says(&answer.body, &TAKEN) {
             return Err(Error::Conflict { doing });
         }
         let body = self.rest.successful(&doing, answer)?;
         self.understand(&doing, wire::project(&body))
+    }
+
+    async fn rename(&self, project: &Project, name: &str) -> Result<Project, Error> {
+        let to = RepoPath::new(project.path.group(), name)?;
+        self.shift(project, &to, &[], json!({ "name": name, "path": name }))
+            .await
+    }
+
+    async fn transfer(&self, project: &Project, group: &str) -> Result<Project, Error> {
+        let to = RepoPath::new(group, project.path.name())?;
+        let Some(namespace) = self.namespace(group).await? else {
+            let problem = format!("there is no such group: create {group}");
+            return Err(self.refused(project.moving_to(&to), StatusCode::NOT_FOUND, problem));
+        };
+        self.shift(project, &to, &["transfer"], json!({ "namespace": namespace }))
+            .await
     }
 
     async fn describe(&self, project: &Project, description: &str) -> Result<(), Error> {

@@ -10,7 +10,9 @@ use kube::ResourceExt as _;
 use reqwest::Url;
 
 use crate::Error;
-use crate::git::{GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, RepoPath};
+use crate::gate::{Gate, GateTerms};
+use crate::git::{BranchName, GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, RepoPath};
+use crate::remote::host_of;
 
 /// How many Git hosts are kept connected; more than that and all are connected anew.
 const HOSTS_MAX: usize = 256;
@@ -26,22 +28,35 @@ pub(crate) struct Connection {
     ssh_host: String,
 }
 
-/// Clients of Git hosts, kept from pass to pass so that connections are used again.
-#[derive(Debug, Default)]
-pub(crate) struct Connections(Mutex<HashMap<(String, String), Connection>>);
+/// Clients of Git hosts, kept from pass to pass so that connections are used again, and so that a host that is down is left alone by
+/// all.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    known: Mutex<HashMap<(String, String), Connection>>,
+    first_branch: BranchName,
+    terms: GateTerms,
+}
 
 impl Connections {
-    /// The host that a Secret speaks of. A Secret that changed is read anew.
+    pub(crate) fn new(first_branch: BranchName, terms: GateTerms) -> Self {
+        Self {
+            known: Mutex::default(),
+            first_branch,
+            terms,
+        }
+    }
+
+    /// The host that a Secret speaks of. A Secret that changed is read anew, and its host is called again: somebody mended it.
     pub(crate) fn of(&self, secret: &Secret) -> Result<Connection, Failure> {
         let key = (
             secret.uid().unwrap_or_default(),
             secret.resource_version().unwrap_or_default(),
         );
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(connection) = known.get(&key) {
             return Ok(connection.clone());
         }
-        let connection = Connection::new(secret)?;
+        let connection = Connection::new(secret, self)?;
         known.retain(|(uid, _), _| *uid != key.0);
         if known.len() >= HOSTS_MAX {
             known.clear();
@@ -52,7 +67,7 @@ impl Connections {
 }
 
 impl Connection {
-    fn new(secret: &Secret) -> Result<Self, Failure> {
+    fn new(secret: &Secret, common: &Connections) -> Result<Self, Failure> {
         let name = secret.name_any();
         let invalid =
             |problem: String| Failure::invalid(format!("the Secret {name} cannot be used: {problem}"));
@@ -66,18 +81,29 @@ impl Connection {
             return Err(invalid(format!("its endpoint {endpoint:?} names no host")));
         }
         let token = Sensitive::new(required("token")?.trim().to_owned());
+        let owner = format!("{}/{name}", secret.namespace().unwrap_or_default());
+        let gate = Gate::new(host_of(&address), owner, &common.terms);
+        let first_branch = common.first_branch.clone();
         let authority = text(secret, "caCertificate").map(String::into_bytes);
         let host: Arc<dyn GitHost> = match text(secret, "provider").as_deref().map(str::trim) {
-            None | Some("" | "gitlab") => Arc::new(GitLab::new(&GitLabSettings {
-                address: address.clone(),
-                token,
-                authority,
-            })?),
-            Some("gitea" | "forgejo") => Arc::new(Gitea::new(&GiteaSettings {
-                address: address.clone(),
-                token,
-                authority,
-            })?),
+            None | Some("" | "gitlab") => Arc::new(
+                GitLab::new(&GitLabSettings {
+                    address: address.clone(),
+                    token,
+                    authority,
+                    first_branch,
+                })?
+                .behind(gate),
+            ),
+            Some("gitea" | "forgejo") => Arc::new(
+                Gitea::new(&GiteaSettings {
+                    address: address.clone(),
+                    token,
+                    authority,
+                    first_branch,
+                })?
+                .behind(gate),
+            ),
             Some(other) => {
                 return Err(invalid(format!(
                     "its provider {other:?} is not known: gitlab, gitea or forgejo"
@@ -88,7 +114,7 @@ impl Connection {
             Some(given) => {
                 ssh_host(&given).ok_or_else(|| invalid(format!("its sshEndpoint {given:?} names no host")))?
             }
-            None => with_port(&address),
+            None => host_of(&address),
         };
         Ok(Self {
             host,
@@ -96,6 +122,13 @@ impl Connection {
             host_keys: text(secret, "hostKeys").filter(|keys| !keys.is_empty()),
             ssh_host,
         })
+    }
+
+    /// Where an address to clone from leads to, if it is one of this host.
+    pub(crate) fn place(&self, url: &str) -> Option<RepoPath> {
+        let path = url.strip_prefix(&format!("ssh://git@{}/", self.ssh_host))?;
+        let (group, name) = path.strip_suffix(".git")?.rsplit_once('/')?;
+        RepoPath::new(group, name).ok()
     }
 
     /// Address to clone a repository from.
@@ -108,14 +141,6 @@ impl Connection {
 pub(crate) fn text(secret: &Secret, key: &str) -> Option<String> {
     let bytes = secret.data.as_ref()?.get(key)?;
     String::from_utf8(bytes.0.clone()).ok()
-}
-
-fn with_port(address: &Url) -> String {
-    let host = address.host_str().unwrap_or_default();
-    match address.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
 }
 
 /// The host of what people write for an SSH server: `ssh://user@host:port`, `user@host`, `host`, a path behind it.

@@ -1,11 +1,12 @@
 //! The controller: what it gathers, publishes and watches.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Clock;
-use evenkeel_steps::{Failure, Pipeline, Report};
-use evenkeel_telemetry::metrics::StepMetrics;
+use evenkeel_steps::{Failure, Guard, Pipeline, Report};
+use evenkeel_telemetry::metrics::{GateMetrics, StepMetrics};
 use evenkeel_telemetry::{CancellationToken, Tasks};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::Controller;
@@ -13,10 +14,13 @@ use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::connection::wanted_path;
+use super::connection::{Connections, wanted_path};
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
-use crate::frame::{Access, Kind, Looker, Passed, Scope, concerned};
+use crate::frame::{Access, Kind, Looker, Passed, Scope, concerned, policy};
+use crate::gate::GateTerms;
+use crate::git::BranchName;
+use crate::leader::Fence;
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, RepoType};
 
 /// Its field manager, and how it calls itself in events.
@@ -37,10 +41,14 @@ pub struct GitRepoSettings {
     pub creation_policy: CreationPolicy,
     /// Whether objects are protected from deletion unless they say otherwise.
     pub protect: bool,
+    /// The branch that the first commit of a repository makes.
+    pub first_branch: BranchName,
     /// How often a repository is looked at although nothing happened.
     pub interval: Duration,
     /// How many are worked on at once.
     pub concurrency: u16,
+    /// How many calls a Git host gets in a second at most, by one Secret; none for as many as it takes.
+    pub calls_per_second: Option<NonZeroU32>,
 }
 
 impl Default for GitRepoSettings {
@@ -49,15 +57,17 @@ impl Default for GitRepoSettings {
             deletion_policy: DeletionPolicy::Archive,
             creation_policy: CreationPolicy::Create,
             protect: false,
+            first_branch: BranchName::default(),
             interval: DEFAULT_INTERVAL,
             concurrency: DEFAULT_CONCURRENCY,
+            calls_per_second: None,
         }
     }
 }
 
 /// The controller of repositories.
 #[derive(Clone, Debug)]
-pub struct GitRepos(Looker<Repository>);
+pub struct GitRepos(Looker<Repository>, GateTerms);
 
 /// The kind.
 #[derive(Debug)]
@@ -80,30 +90,41 @@ impl GitRepos {
     ) -> Result<Self, evenkeel_steps::Error> {
         let access = Access::new(client.clone(), MANAGER);
         let concurrency = settings.concurrency;
+        let terms = GateTerms {
+            clock: Arc::clone(&clock),
+            calls_per_second: settings.calls_per_second,
+            metrics: Arc::default(),
+        };
         let kind = Repository {
             pipeline: steps::pipeline()?,
             teardown: steps::teardown()?,
             shared: Arc::new(Shared {
                 access: access.clone(),
+                connections: Connections::new(settings.first_branch.clone(), terms.clone()),
                 settings,
                 tasks,
-                connections: Default::default(),
                 values: Default::default(),
             }),
         };
-        Ok(Self(Looker::new(
-            kind,
-            access,
-            client,
-            clock,
-            MANAGER,
-            concurrency,
-        )))
+        let looker = Looker::new(kind, access, client, clock, MANAGER, concurrency);
+        Ok(Self(looker, terms))
     }
 
-    /// Counts steps and passes from now on; to be said before it runs.
-    pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
-        Self(self.0.measured(metrics))
+    /// Counts steps, passes and hosts that are left alone from now on; to be said before it runs.
+    pub(crate) fn measured(self, steps: StepMetrics, gates: GateMetrics) -> Self {
+        // Nobody has set it before.
+        let _ = self.1.metrics.set(gates);
+        Self(self.0.measured(steps), self.1)
+    }
+
+    /// Its pipelines in words: towards what an object asks for, and away from it.
+    pub fn describe(&self) -> [String; 2] {
+        self.0.describe()
+    }
+
+    /// Works only while this says that the Lease is ours; to be said before it runs.
+    pub(crate) fn fenced(self, fence: Fence) -> Self {
+        Self(self.0.fenced(fence), self.1)
     }
 
     /// Brings one repository a pass further.
@@ -182,6 +203,10 @@ impl Kind for Repository {
 
     async fn gather(&self, object: GitRepo) -> Result<RepoState, Failure> {
         RepoState::gather(object, Arc::clone(&self.shared)).await
+    }
+
+    fn guard(&self, state: &RepoState) -> Guard {
+        policy::deletion(state.deletion_policy()).and(policy::creation(state.creation_policy()))
     }
 
     fn status(&self, state: &RepoState, report: &Report<RepoState>) -> Value {

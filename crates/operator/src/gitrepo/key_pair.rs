@@ -163,3 +163,71 @@ fn pem(label: &str, bytes: &[u8]) -> String {
     pem.push_str(&format!("-----END {label}-----\n"));
     pem
 }
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::rsa::PublicKeyComponents;
+    use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256};
+
+    use super::*;
+
+    fn bytes(pem: &str) -> Vec<u8> {
+        let text: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+        STANDARD.decode(text).unwrap()
+    }
+
+    /// The strings of an SSH public key.
+    fn strings(key: &PublicKey) -> Vec<Vec<u8>> {
+        let line = key.to_string();
+        let blob = STANDARD.decode(line.split_once(' ').unwrap().1).unwrap();
+        let (mut rest, mut strings) = (blob.as_slice(), Vec::new());
+        while let Some((length, more)) = rest.split_first_chunk::<4>() {
+            let (string, more) = more.split_at(u32::from_be_bytes(*length) as usize);
+            strings.push(string.to_vec());
+            rest = more;
+        }
+        strings
+    }
+
+    /// What the private half signs, the public half of the same pair takes: RSA, made and signed by a library without the timing
+    /// fault of RUSTSEC-2023-0071.
+    #[test]
+    fn the_halves_of_an_rsa_pair_belong_together() {
+        let pair = Algorithm::Rsa.generate().unwrap();
+        let [name, exponent, modulus] = strings(&pair.public).try_into().unwrap();
+        assert_eq!(
+            (name.as_slice(), exponent.as_slice()),
+            (RSA.as_bytes(), &[1, 0, 1][..])
+        );
+        // 4096 bits, and a zero before them that says that it is no negative number.
+        assert_eq!((modulus.len(), modulus[0]), (513, 0));
+        let private = RsaPair::from_pkcs8(&bytes(pair.private.expose())).unwrap();
+        let mut signature = vec![0; private.public_modulus_len()];
+        let random = SystemRandom::new();
+        private
+            .sign(&RSA_PKCS1_SHA256, &random, b"text", &mut signature)
+            .unwrap();
+        let public = PublicKeyComponents {
+            n: &modulus[1..],
+            e: &exponent,
+        };
+        public
+            .verify(&RSA_PKCS1_2048_8192_SHA256, b"text", &signature)
+            .unwrap();
+        assert_ne!(pair.public, Algorithm::Rsa.generate().unwrap().public);
+    }
+
+    #[test]
+    fn the_halves_of_an_ed25519_pair_belong_together() {
+        let pair = Algorithm::Ed25519.generate().unwrap();
+        let [name, public] = strings(&pair.public).try_into().unwrap();
+        assert_eq!(name, ED25519.as_bytes());
+        let whole = bytes(pair.private.expose());
+        assert!(whole.starts_with(b"openssh-key-v1\0"));
+        // The seed lies before the last of the three copies of the public half.
+        let at = whole.windows(32).rposition(|window| window == public).unwrap();
+        let seed = &whole[at - 32..at];
+        let private = Ed25519KeyPair::from_seed_and_public_key(seed, &public).unwrap();
+        assert_eq!(private.public_key().as_ref(), public);
+    }
+}

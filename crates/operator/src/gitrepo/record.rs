@@ -27,6 +27,9 @@ pub(crate) struct Record {
     /// A creation that was begun, and of which nobody knows how it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) creating: Option<Creating>,
+    /// Where the project is being moved: it may be there, on its way, or still where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) moving: Option<String>,
     /// Titles of the deploy keys that we added.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) deploy_keys: BTreeSet<String>,
@@ -77,12 +80,25 @@ impl OwnProject {
 
     /// Whether it is this one. The host may have got another address, or the project another place; not both.
     pub(crate) fn is(&self, project: &Project, endpoint: &str) -> bool {
-        self.id == project.id.0
-            && (self.endpoint == endpoint || self.path.eq_ignore_ascii_case(&project.path.to_string()))
+        self.id == project.id.0 && (self.endpoint == endpoint || self.is_at(project))
+    }
+
+    /// Whether it is where it was when it was noted.
+    pub(crate) fn is_at(&self, project: &Project) -> bool {
+        self.path.eq_ignore_ascii_case(&project.path.to_string())
     }
 
     pub(crate) fn id(&self) -> ProjectId {
         ProjectId(self.id)
+    }
+}
+
+impl Record {
+    /// The project is ours, and nothing is open.
+    pub(crate) fn settle(&mut self, own: OwnProject) {
+        self.project = Some(own);
+        self.creating = None;
+        self.moving = None;
     }
 }
 
@@ -185,10 +201,6 @@ impl Intents for Creation<'_> {
 
     async fn finish(&self, _: &Intent, project: &Project) -> Result<(), Failure> {
         let own = OwnProject::new(project, self.endpoint);
-        let kept = |record: &mut Record| {
-            record.creating = None;
-            record.project = Some(own);
-        };
-        self.notes.write(kept).await
+        self.notes.write(|record| record.settle(own)).await
     }
 }

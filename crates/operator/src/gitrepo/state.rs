@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use super::connection::{Connection, Connections};
 use super::controller::GitRepoSettings;
 use super::record::Notes;
-use crate::frame::{Access, Snapshot};
+use crate::frame::{Access, Claim, Claimable, FINALIZER, Snapshot, is_orphaned};
 use crate::git::BlobDigest;
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoTemplate, RepoType};
 
@@ -21,9 +21,6 @@ const ALLOWED_NAMESPACES: &str = "evenkeel.dev/allowed-namespaces";
 /// Annotation with the paths of template files that are kept as the specification has them, in a JSON list. All others are
 /// written once.
 pub(crate) const SYNCED_FILES: &str = "evenkeel.dev/synced-files";
-
-/// Annotation that lets a deleted object go although its repository cannot be looked after: it stays as it is.
-pub(crate) const ORPHAN: &str = "evenkeel.dev/orphan";
 
 /// The most values of variables that are remembered; more than that and all are set once more.
 const REMEMBERED_MAX: usize = 100_000;
@@ -84,6 +81,16 @@ impl Snapshot for RepoState {
 
     fn object(&self) -> &GitRepo {
         &self.object
+    }
+}
+
+impl Claimable for RepoState {
+    fn access(&self) -> &Access {
+        &self.shared.access
+    }
+
+    fn claim(&self) -> Option<Claim> {
+        Claim::of(&self.object, &[FINALIZER], self.shared.settings.protect, None)
     }
 }
 
@@ -164,10 +171,7 @@ impl RepoState {
 
     /// Whether the annotation lets the repository be left behind.
     pub(crate) fn may_orphan(&self) -> bool {
-        self.object
-            .annotations()
-            .get(ORPHAN)
-            .is_some_and(|value| value == "true")
+        is_orphaned(&self.object)
     }
 
     /// Name of the Secret that is to hold an access token.

@@ -1,12 +1,12 @@
 //! The steps of a repository, a file each.
 
 mod ci_variables;
-mod claim;
 mod connect;
 mod deploy_keys;
 mod description;
 mod files;
 mod key_pairs;
+mod label;
 mod project;
 mod removal;
 mod token;
@@ -15,6 +15,7 @@ use evenkeel_steps::{Error, Failure, FailureClass, Pipeline, Slot};
 
 use super::connection::Connection;
 use super::state::RepoState;
+use crate::frame::Common;
 use crate::git::Project;
 
 pub(crate) use ci_variables::{APPLIED, applied_text};
@@ -42,13 +43,11 @@ pub(crate) const CONDITIONS: &[&str] = &[
     TOKEN_FRESH,
 ];
 
-/// The step before which nothing outside is touched.
-pub(crate) const CLAIM: &str = "claim";
-
 /// The steps towards a repository.
 pub(crate) fn pipeline() -> Result<Pipeline<RepoState>, Error> {
     Pipeline::builder("gitrepo")
-        .step(claim::step())
+        .bundle(&Common)
+        .step(label::step())
         .step(connect::step())
         .step(key_pairs::step())
         .step(project::observe())

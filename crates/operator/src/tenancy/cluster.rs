@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! claim ─┬─ tenant ── fields ── git-repo ── repository
-//!        ├─ service-account ── token-secret ── vault
+//!        ├─ service-account ── token-secret ── vault (its token, or one that is asked for)
 //!        ├─ role ── role-binding
 //!        └─ bootstrap-token
 //! deleted: vault-removal ── release
@@ -10,12 +10,13 @@
 
 mod bootstrap;
 mod steps;
+mod vault;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Clock;
-use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_steps::{Failure, Guard, Pipeline, Report};
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -28,7 +29,10 @@ use serde_json::{Value, json};
 use super::access_rights::Rights;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
-use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
+use crate::frame::{
+    Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of, policy,
+};
+use crate::leader::Fence;
 use crate::resources::{Cluster, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
 
@@ -103,6 +107,16 @@ impl Clusters {
         Self(self.0.measured(metrics))
     }
 
+    /// Its pipelines in words: towards what an object asks for, and away from it.
+    pub fn describe(&self) -> [String; 2] {
+        self.0.describe()
+    }
+
+    /// Works only while this says that the Lease is ours; to be said before it runs.
+    pub(crate) fn fenced(self, fence: Fence) -> Self {
+        Self(self.0.fenced(fence))
+    }
+
     /// Brings one cluster a pass further.
     ///
     /// # Errors
@@ -174,11 +188,23 @@ impl Snapshot for ClusterState {
     }
 }
 
-impl Member for ClusterState {
+impl Claimable for ClusterState {
     fn access(&self) -> &Access {
         &self.shared.access
     }
 
+    fn claim(&self) -> Option<Claim> {
+        let protect = self.shared.settings.protect;
+        Claim::of(
+            &self.object,
+            steps::FINALIZERS,
+            protect,
+            self.tenant.as_ref().and_then(owner_of),
+        )
+    }
+}
+
+impl Member for ClusterState {
     fn settings(&self) -> &TenancySettings {
         &self.shared.settings
     }
@@ -218,6 +244,10 @@ impl Kind for OfClusters {
 
     async fn gather(&self, object: Cluster) -> Result<ClusterState, Failure> {
         ClusterState::gather(object, Arc::clone(&self.shared)).await
+    }
+
+    fn guard(&self, state: &ClusterState) -> Guard {
+        policy::deletion(state.deletion_policy())
     }
 
     fn status(&self, _: &ClusterState, _: &Report<ClusterState>) -> Value {

@@ -3,22 +3,18 @@
 use std::time::Duration;
 
 use evenkeel_steps::{Change, Decision, Outcome, Predicate, Step, step};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 
 use super::access_rights::Rights;
-use super::{CLAIM, RBAC_READY, REPO_READY, TenancySettings, repository};
-use crate::frame::{Access, Claim, RELEASE, Readable, Snapshot, Upkeep, claim, release as let_go};
+use super::{RBAC_READY, REPO_READY, TenancySettings, repository};
+use crate::frame::{CLAIM, Claimable, RELEASE, Upkeep, release as let_go};
 use crate::resources::GitRepo;
 
 /// How long to wait for what comes by an event, should the event be lost.
 pub(super) const BACKSTOP: Duration = Duration::from_secs(300);
 
 /// A tenant or a cluster as one pass sees it.
-pub(super) trait Member: Snapshot<Object: Readable> {
-    /// The way to the API server.
-    fn access(&self) -> &Access;
-
+pub(super) trait Member: Claimable {
     /// What is the same for all.
     fn settings(&self) -> &TenancySettings;
 
@@ -27,24 +23,6 @@ pub(super) trait Member: Snapshot<Object: Readable> {
 
     /// Its repository, once there is one.
     fn repository(&self) -> Option<&GitRepo>;
-}
-
-/// Makes the object ours, and `owner`'s if it has one.
-pub(super) fn claiming<S: Member>(
-    finalizers: &'static [&'static str],
-    owner: fn(&S) -> Option<OwnerReference>,
-) -> impl Step<S> {
-    step::<S>(CLAIM).decide(move |cx, ()| async move {
-        let state = cx.shared_state();
-        let protect = state.settings().protect;
-        let Some(missing) = Claim::of(state.object(), finalizers, protect, owner(&state)) else {
-            return Ok(Decision::End(Outcome::done()));
-        };
-        Ok(Decision::act(missing.changes(), async move {
-            claim(state.access(), state.object(), missing).await?;
-            Ok(Outcome::changed("claimed"))
-        }))
-    })
 }
 
 pub(super) fn service_account<S: Member>() -> impl Step<S> {

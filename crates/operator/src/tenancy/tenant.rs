@@ -29,7 +29,10 @@ use super::access_rights::Rights;
 use super::cluster::tenant_of;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings};
-use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
+use crate::frame::{
+    Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of,
+};
+use crate::leader::Fence;
 use crate::resources::{Cluster, GitRepo, Tenant, TenantTemplate};
 
 /// Its field manager, and how it calls itself in events.
@@ -103,6 +106,16 @@ impl Tenants {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics))
+    }
+
+    /// Its pipelines in words: towards what an object asks for, and away from it.
+    pub fn describe(&self) -> [String; 2] {
+        self.0.describe()
+    }
+
+    /// Works only while this says that the Lease is ours; to be said before it runs.
+    pub(crate) fn fenced(self, fence: Fence) -> Self {
+        Self(self.0.fenced(fence))
     }
 
     /// Brings one tenant a pass further.
@@ -183,11 +196,18 @@ impl Snapshot for TenantState {
     }
 }
 
-impl Member for TenantState {
+impl Claimable for TenantState {
     fn access(&self) -> &Access {
         &self.shared.access
     }
 
+    fn claim(&self) -> Option<Claim> {
+        let protect = self.shared.settings.protect;
+        Claim::of(&self.object, steps::FINALIZERS, protect, None)
+    }
+}
+
+impl Member for TenantState {
     fn settings(&self) -> &TenancySettings {
         &self.shared.settings
     }

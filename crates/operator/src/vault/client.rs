@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::session::{self, Login, Session};
 use super::{Reading, Removal, SecretData, SecretPath, SecretStore, Version};
 use crate::Error;
-use crate::remote::{Answer, Call, Reach, Remote};
+use crate::gate::{Gate, GateTerms};
+use crate::remote::{Answer, Call, Reach, Remote, host_of};
 use crate::resources::DeletionPolicy;
 
 /// How long one call may take, unless a setting says otherwise.
@@ -81,14 +82,27 @@ impl Vault {
     /// # Errors
     /// [`Error::Invalid`] when the settings cannot be used.
     pub fn new(settings: &VaultSettings) -> Result<Self, Error> {
+        Self::through(settings, None)
+    }
+
+    /// As [`Self::new`]; one that fails, or has had enough, is left alone for a while.
+    pub(crate) fn gated(settings: &VaultSettings, terms: &GateTerms) -> Result<Self, Error> {
+        let gate = Gate::new(host_of(&settings.address), String::new(), terms);
+        Self::through(settings, Some(gate))
+    }
+
+    fn through(settings: &VaultSettings, gate: Option<Gate>) -> Result<Self, Error> {
         // The same rules hold for the path of the engine.
         SecretPath::new(settings.mount.split('/'))?;
-        let remote = Remote::new(&Reach {
+        let mut remote = Remote::new(&Reach {
             system: "Vault",
             base: &settings.address,
             timeout: settings.timeout,
             authority: settings.authority.as_deref(),
         })?;
+        if let Some(gate) = gate {
+            remote.behind(gate);
+        }
         Ok(Self {
             session: Session::new(remote.clone(), settings.namespace.clone(), settings.login.clone()),
             remote,

@@ -5,6 +5,8 @@ mod deletion;
 mod deploy_keys;
 mod faults;
 mod files;
+mod moves;
+mod outages;
 mod policies;
 mod repository;
 mod tokens;

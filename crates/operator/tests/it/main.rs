@@ -5,6 +5,7 @@ mod admission;
 mod definitions;
 mod git;
 mod gitrepo;
+mod pipelines;
 mod process;
 mod rights;
 mod tenancy;

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod building;
+mod documentation;
 mod dry_run;
+mod everywhere;
 mod frame;
 mod hooks;
 mod limits;

@@ -47,6 +47,19 @@ impl Project {
         format!("{}/{}", self.group, self.path)
     }
 
+    /// Another group.
+    pub(super) fn transfer(&mut self, group: &str) {
+        group.clone_into(&mut self.group);
+    }
+
+    pub(super) fn group(&self) -> &str {
+        &self.group
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     pub(super) fn show(&self, id: u64) -> Value {
         let mut shown = json!({
             "id": id, "name": self.path, "path": self.path, "path_with_namespace": self.full_path(),

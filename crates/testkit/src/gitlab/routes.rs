@@ -1,5 +1,6 @@
 //! Which request does what.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -49,6 +50,19 @@ fn route(state: &State, asked: &Asked) -> Reply {
         }
         _ => Reply::not_found(""),
     }
+}
+
+/// The group that a transfer names, by number or path.
+fn target<'a>(groups: &'a BTreeMap<u64, String>, asked: &Asked) -> Option<&'a str> {
+    let namespace = &asked.body["namespace"];
+    let number = namespace.as_u64().or_else(|| namespace.as_str()?.parse().ok());
+    let found = match number {
+        Some(number) => groups.get(&number),
+        None => groups
+            .values()
+            .find(|group| Some(group.as_str()) == namespace.as_str()),
+    };
+    found.map(String::as_str)
 }
 
 impl Site {
@@ -120,6 +134,29 @@ impl Site {
         Reply::created(shown)
     }
 
+    /// What is said of a change of name or group when another project has the place.
+    fn refuses_move(&self, asked: &Asked, id: u64, rest: &[&str]) -> Option<Reply> {
+        let project = self.projects.get(&id)?;
+        let (place, reply) = match (&asked.method, rest) {
+            (&Method::PUT, []) => (
+                format!("{}/{}", project.group(), asked.text("path")?),
+                Reply::refused(json!({ "path": ["has already been taken"] })),
+            ),
+            (&Method::PUT, ["transfer"]) => (
+                format!("{}/{}", target(&self.groups, asked)?, project.path()),
+                Reply::refused(
+                    "Failed to transfer project Project with same name or path in target namespace already exists",
+                ),
+            ),
+            _ => return None,
+        };
+        let is_taken = self
+            .projects
+            .iter()
+            .any(|(other, project)| *other != id && project.full_path().eq_ignore_ascii_case(&place));
+        is_taken.then_some(reply)
+    }
+
     fn find(&self, id: &str) -> Option<u64> {
         if let Ok(id) = id.parse() {
             return self.projects.contains_key(&id).then_some(id);
@@ -138,6 +175,10 @@ impl Site {
             };
         };
         let new_id = self.next_id();
+        if let Some(reply) = self.refuses_move(asked, id, rest) {
+            return reply;
+        }
+        let groups = self.groups.clone();
         let Some(project) = self.projects.get_mut(&id) else {
             return Reply::not_found("Project");
         };
@@ -159,6 +200,15 @@ impl Site {
                 }
                 reply
             }
+            (&Method::PUT, ["transfer"]) => match target(&groups, asked) {
+                Some(group) => {
+                    let before = project.full_path();
+                    project.transfer(group);
+                    self.moved.insert(before, id);
+                    Reply::ok(project.show(id))
+                }
+                None => Reply::not_found("Namespace"),
+            },
             (&Method::DELETE, []) => {
                 if delays {
                     project.is_going = true;

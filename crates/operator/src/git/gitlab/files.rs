@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{GitLab, wire};
 use crate::Error;
 use crate::git::rest::Request;
-use crate::git::{BlobDigest, CommitNote, FIRST_BRANCH, FileAction, FilePath, Project};
+use crate::git::{BlobDigest, CommitNote, FileAction, FilePath, Project};
 
 /// How long a commit may take.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -66,7 +66,7 @@ impl GitLab {
         let id = project.id.0.to_string();
         let mut request = Request::new(&doing, Method::POST, &["projects", &id, "repository", "commits"])
             .body(json!({
-                "branch": project.default_branch.as_deref().unwrap_or(FIRST_BRANCH),
+                "branch": project.default_branch.as_deref().unwrap_or(self.first_branch.as_str()),
                 "commit_message": note.message, "author_name": note.author, "author_email": note.email,
                 "actions": actions,
             }));

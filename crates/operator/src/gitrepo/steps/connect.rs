@@ -2,7 +2,8 @@
 
 use evenkeel_steps::{Outcome, Step};
 
-use super::{CLAIM, CONNECTION, REPO_READY};
+use super::{CONNECTION, REPO_READY};
+use crate::frame::CLAIM;
 use crate::gitrepo::state::{RepoState, managed};
 
 pub(super) fn step() -> impl Step<RepoState> {

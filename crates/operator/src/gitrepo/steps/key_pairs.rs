@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 use serde_json::json;
 
-use super::{CLAIM, DEPLOY_KEYS_SYNCED};
-use crate::frame::{owned_by, owner_of};
+use super::DEPLOY_KEYS_SYNCED;
+use crate::frame::{CLAIM, owned_by, owner_of};
 use crate::git::PublicKey;
 use crate::gitrepo::connection::text;
 use crate::gitrepo::key_pair::{Algorithm, KeyPair};

@@ -8,9 +8,10 @@ use evenkeel_steps::{
 };
 
 use super::{CONNECTION, PROJECT, REPO_READY};
+use crate::frame::policy;
 use crate::git::{Project, RepoPath};
 use crate::gitrepo::connection::{Connection, wanted_path};
-use crate::gitrepo::record::{Creation, OwnProject};
+use crate::gitrepo::record::{Creation, OwnProject, Record};
 use crate::gitrepo::state::{RepoState, managed};
 use crate::resources::CreationPolicy;
 
@@ -26,6 +27,13 @@ pub(super) enum Found {
     Foreign(Project),
     /// Ours is at another place.
     Elsewhere(Project),
+    /// Ours is at another place, and a foreign one is where it is to be.
+    Displaced {
+        /// Ours.
+        ours: Project,
+        /// The foreign one.
+        foreign: Project,
+    },
     /// There is none.
     Absent,
 }
@@ -46,16 +54,12 @@ pub(super) fn observe() -> impl Step<RepoState> {
 
 /// Whose the repository at the wanted place is. That this cannot be found out is a failure, never an absence (A32).
 pub(super) async fn look(state: &RepoState, connection: &Connection) -> Result<Found, Failure> {
-    let template = state.template();
-    let path = wanted_path(template.path.as_deref(), template.repo_name.as_deref())?;
+    let path = wanted(state)?;
     let record = state.notes.record();
     let Some(project) = connection.host.find(&path).await? else {
-        let own = record.project.filter(|own| own.endpoint == connection.endpoint);
-        let elsewhere = match &own {
-            Some(own) => connection.host.get(own.id()).await?,
-            None => None,
-        };
-        return Ok(elsewhere.map_or(Found::Absent, Found::Elsewhere));
+        return Ok(elsewhere(state, connection, &path)
+            .await?
+            .map_or(Found::Absent, Found::Elsewhere));
     };
     let is_noted = record
         .project
@@ -65,18 +69,43 @@ pub(super) async fn look(state: &RepoState, connection: &Connection) -> Result<F
         .creating
         .as_ref()
         .is_some_and(|creating| project.description.contains(&mark(&creating.nonce)));
-    // The predecessor's proof, for objects of its making.
-    let known = state
-        .object
-        .status
-        .as_ref()
-        .and_then(|status| status.url.as_deref());
-    let is_known = record.project.is_none() && known == Some(connection.url(&path).as_str());
-    Ok(if is_noted || is_begun || is_known {
-        Found::Ours(project)
-    } else {
-        Found::Foreign(project)
+    let is_known = record.project.is_none() && known_url(state) == Some(connection.url(&path).as_str());
+    if is_noted || is_begun || is_known {
+        return Ok(Found::Ours(project));
+    }
+    Ok(match elsewhere(state, connection, &path).await? {
+        Some(ours) => Found::Displaced {
+            ours,
+            foreign: project,
+        },
+        None => Found::Foreign(project),
     })
+}
+
+/// Ours, if it is at another place than `wanted`: by what is noted, or by the address that the predecessor left.
+async fn elsewhere(
+    state: &RepoState,
+    connection: &Connection,
+    wanted: &RepoPath,
+) -> Result<Option<Project>, Failure> {
+    let record = state.notes.record();
+    if let Some(own) = record.project {
+        let is_here = own.endpoint == connection.endpoint;
+        return match is_here {
+            true => Ok(connection.host.get(own.id()).await?),
+            false => Ok(None),
+        };
+    }
+    let place = known_url(state).and_then(|url| connection.place(url));
+    match place.filter(|place| !place.is_same_place(wanted)) {
+        Some(place) => Ok(connection.host.find(&place).await?),
+        None => Ok(None),
+    }
+}
+
+/// The predecessor's proof of what is ours.
+fn known_url(state: &RepoState) -> Option<&str> {
+    state.object.status.as_ref()?.url.as_deref()
 }
 
 pub(super) fn ensure() -> impl Step<RepoState> {
@@ -95,13 +124,14 @@ pub(super) fn ensure() -> impl Step<RepoState> {
                      creationPolicy: Adopt to take it over",
                     project.path
                 ))),
-                (Found::Elsewhere(project), _) => Err(Failure::invalid(format!(
-                    "our repository is at {} and not where the specification wants it: move it there at the host",
-                    project.path
+                (Found::Elsewhere(project), _) => relocate(state, connection, project.clone()),
+                (Found::Displaced { ours, foreign }, _) => Err(Failure::invalid(format!(
+                    "our repository is at {}, and where it is to be there is another one that is not managed by this \
+                     object: nothing was changed; move {} away, or change path or repoName",
+                    ours.path, foreign.path
                 ))),
                 (Found::Absent, _) => {
-                    let template = state.template();
-                    let path = wanted_path(template.path.as_deref(), template.repo_name.as_deref())?;
+                    let path = wanted(&state)?;
                     let plan = vec![Change::new("create", format!("repository {path}"))];
                     let now = cx.now();
                     Ok(Decision::act(plan, async move {
@@ -111,6 +141,12 @@ pub(super) fn ensure() -> impl Step<RepoState> {
                 }
             }
         })
+}
+
+fn wanted(state: &RepoState) -> Result<RepoPath, Failure> {
+    let template = state.template();
+    let path = wanted_path(template.path.as_deref(), template.repo_name.as_deref())?;
+    Ok(path)
 }
 
 async fn create(
@@ -160,7 +196,8 @@ impl Creating for AtHost<'_> {
 fn keep(state: Arc<RepoState>, connection: Arc<Connection>, project: Project) -> Decision<'static, Project> {
     let own = OwnProject::new(&project, &connection.endpoint);
     let record = state.notes.record();
-    let is_noted = record.project.as_ref() == Some(&own) && record.creating.is_none();
+    let is_open = record.creating.is_some() || record.moving.is_some();
+    let is_noted = record.project.as_ref() == Some(&own) && !is_open;
     if is_noted && !project.is_archived {
         return Decision::End(Outcome::Done(project));
     }
@@ -174,8 +211,39 @@ fn keep(state: Arc<RepoState>, connection: Arc<Connection>, project: Project) ->
     settle(state, connection, project, plan, "repository brought back")
 }
 
+/// Ours, brought to where the specification wants it (B19). Only from where we left it: what somebody moved at the host was moved
+/// for a reason, and nobody fights about it.
+fn relocate(
+    state: Arc<RepoState>,
+    connection: Arc<Connection>,
+    mut project: Project,
+) -> Result<Decision<'static, Project>, Failure> {
+    let to = wanted(&state)?;
+    let record = state.notes.record();
+    let is_left = record.project.as_ref().is_none_or(|own| own.is_at(&project));
+    if !is_left && record.moving.is_none() {
+        return Err(Failure::invalid(format!(
+            "our repository is at {}, where somebody moved it, and the specification wants it at {to}: move it back, or \
+             change path or repoName",
+            project.path
+        )));
+    }
+    let change = Change::new("move", format!("repository {}", project.path)).detail(format!("to {to}"));
+    Ok(Decision::act(vec![change], async move {
+        let begun = |record: &mut Record| record.moving = Some(to.to_string());
+        state.notes.write(begun).await?;
+        if project.is_archived {
+            connection.host.set_archived(&project, false).await?;
+        }
+        project = connection.host.relocate(&project, &to).await?;
+        let own = OwnProject::new(&project, &connection.endpoint);
+        state.notes.write(|record| record.settle(own)).await?;
+        Ok(Outcome::changed_with(project, "repository moved"))
+    }))
+}
+
 fn adopt(state: Arc<RepoState>, connection: Arc<Connection>, project: Project) -> Decision<'static, Project> {
-    let plan = vec![Change::new("adopt", format!("repository {}", project.path))];
+    let plan = vec![Change::new(policy::ADOPT, format!("repository {}", project.path))];
     settle(state, connection, project, plan, "repository adopted")
 }
 
@@ -188,11 +256,7 @@ fn settle(
 ) -> Decision<'static, Project> {
     Decision::act(plan, async move {
         let own = OwnProject::new(&project, &connection.endpoint);
-        let note = |record: &mut crate::gitrepo::record::Record| {
-            record.project = Some(own);
-            record.creating = None;
-        };
-        state.notes.write(note).await?;
+        state.notes.write(|record| record.settle(own)).await?;
         if project.is_archived {
             connection.host.set_archived(&project, false).await?;
             project.is_archived = false;

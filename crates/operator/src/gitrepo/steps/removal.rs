@@ -6,7 +6,7 @@ use evenkeel_steps::{Change, Decision, Outcome, Predicate, Slot, Step};
 
 use super::CONNECTION;
 use super::project::{Found, look};
-use crate::frame::{FINALIZER, release as let_go};
+use crate::frame::{FINALIZER, policy, release as let_go};
 use crate::git::Project;
 use crate::gitrepo::state::{RepoState, managed};
 use crate::resources::{CreationPolicy, DeletionPolicy};
@@ -49,7 +49,7 @@ pub(super) fn locate() -> impl Step<RepoState> {
         .run(|cx, connection| async move {
             let state = cx.state();
             Ok(Outcome::Done(match look(state, &connection).await? {
-                Found::Ours(project) | Found::Elsewhere(project) => Some(project),
+                Found::Ours(ours) | Found::Elsewhere(ours) | Found::Displaced { ours, .. } => Some(ours),
                 // The table of §3.11: what would be adopted is removed.
                 Found::Foreign(project) if state.creation_policy() == CreationPolicy::Adopt => Some(project),
                 Found::Foreign(_) | Found::Absent => None,
@@ -69,21 +69,25 @@ pub(super) fn remove() -> impl Step<RepoState> {
             match cx.state().deletion_policy() {
                 DeletionPolicy::Retain => Ok(Decision::End(Outcome::done())),
                 DeletionPolicy::Archive if project.is_archived => Ok(Decision::End(Outcome::done())),
-                DeletionPolicy::Archive => {
-                    Ok(Decision::act(vec![Change::new("archive", target)], async move {
+                DeletionPolicy::Archive => Ok(Decision::act(
+                    vec![Change::new(policy::ARCHIVE, target)],
+                    async move {
                         connection.host.set_archived(&project, true).await?;
                         Ok(Outcome::changed("repository archived"))
-                    }))
-                }
+                    },
+                )),
                 DeletionPolicy::Delete => {
-                    Ok(Decision::act(vec![Change::new("delete", target)], async move {
-                        connection.host.delete(&project).await?;
-                        // A host that deletes later shows it as gone (OPR-01).
-                        if connection.host.get(project.id).await?.is_some() {
-                            return Ok(Outcome::wait(GRACE, "the repository is being deleted"));
-                        }
-                        Ok(Outcome::changed("repository deleted"))
-                    }))
+                    Ok(Decision::act(
+                        vec![Change::new(policy::ERASE, target)],
+                        async move {
+                            connection.host.delete(&project).await?;
+                            // A host that deletes later shows it as gone (OPR-01).
+                            if connection.host.get(project.id).await?.is_some() {
+                                return Ok(Outcome::wait(GRACE, "the repository is being deleted"));
+                            }
+                            Ok(Outcome::changed("repository deleted"))
+                        },
+                    ))
                 }
             }
         })

@@ -10,8 +10,8 @@ use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 
 use super::{ClusterState, TOKEN_READY};
+use crate::frame::CLAIM;
 use crate::resources::Cluster;
-use crate::tenancy::CLAIM;
 
 /// How long a token is good if the cluster does not say it.
 const DEFAULT_LIFE: Duration = Duration::from_secs(24 * 3600);

@@ -1,35 +1,23 @@
 //! The steps of a cluster.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use evenkeel_core::Sensitive;
-use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Predicate, Slot, Step, step};
+use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Slot, Step, step};
 use serde_json::{Map, json};
 
-use super::{ClusterState, MANAGER, bootstrap, tenant_of};
+use super::{ClusterState, MANAGER, bootstrap, tenant_of, vault};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
-use crate::resources::{Cluster, ClusterSpec, DeletionPolicy, Tenant};
+use crate::frame::{CLAIM, Common, FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
+use crate::resources::{Cluster, ClusterSpec, Tenant};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
 use crate::tenancy::spec::{Fill, apply, patch, tree};
-use crate::tenancy::steps::{
-    claiming, release, repository_ready, role_binding, service_account, token_secret,
-};
+use crate::tenancy::steps::{release, repository_ready, role_binding, service_account, token_secret};
 use crate::tenancy::template::render;
-use crate::tenancy::{CLAIM, RBAC_READY, REPO_READY, TEMPLATE_RENDERED, VALIDATED, VAULT_READY};
-use crate::vault::{SecretPath, Written};
+use crate::tenancy::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, VALIDATED};
 
 /// The finalizers of a cluster.
-const FINALIZERS: &[&str] = &[FINALIZER, PIPELINES_FINALIZER];
-
-/// Name of the secret below the path of tenant and cluster, and the key in it.
-const STEWARD: &str = "steward";
-const TOKEN: &str = "token";
-
-/// How soon Kubernetes has put a token into its Secret.
-const TOKEN_PAUSE: Duration = Duration::from_secs(2);
+pub(super) const FINALIZERS: &[&str] = &[FINALIZER, PIPELINES_FINALIZER];
 
 /// The tenant.
 const TENANT: Slot<Tenant> = Slot::new("tenant");
@@ -40,9 +28,7 @@ const SPEC: Slot<ClusterSpec> = Slot::new("spec");
 /// The steps towards a cluster.
 pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
     Pipeline::builder("cluster")
-        .step(claiming(FINALIZERS, |state: &ClusterState| {
-            state.tenant.as_ref().and_then(owner_of)
-        }))
+        .bundle(&Common)
         .step(resolve_tenant())
         .step(fields())
         .step(service_account())
@@ -50,7 +36,7 @@ pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
         .step(role())
         .step(role_binding(Upkeep::Kept))
         .step(bootstrap::step())
-        .step(vault())
+        .step(vault::step())
         .step(git_repo())
         .step(repository_ready())
         .build()
@@ -59,7 +45,7 @@ pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
 /// The steps away from it. None needs the tenant, which may be gone (B3).
 pub(super) fn teardown() -> Result<Pipeline<ClusterState>, Error> {
     Pipeline::builder("cluster.teardown")
-        .step(vault_removal())
+        .step(vault::removal())
         .step(release("vault-removal", FINALIZERS))
         .build()
 }
@@ -176,47 +162,6 @@ fn role() -> impl Step<ClusterState> {
         })
 }
 
-fn with_vault() -> Predicate<ClusterState> {
-    Predicate::new("vault", |state: &ClusterState| state.shared.vault.is_some())
-}
-
-fn path(state: &ClusterState, below: Option<&str>) -> Result<SecretPath, Failure> {
-    let tenant = tenant_of(&state.object);
-    let segments = [tenant, state.identity.name.as_str()];
-    Ok(SecretPath::new(segments.into_iter().chain(below))?)
-}
-
-/// Keeps the token of the cluster's service account in Vault.
-fn vault() -> impl Step<ClusterState> {
-    step::<ClusterState>("vault")
-        .condition(VAULT_READY)
-        .after("tenant")
-        .after("token-secret")
-        .when(with_vault())
-        .decide(|cx, ()| async move {
-            let state = cx.shared_state();
-            let Some(store) = state.shared.vault.clone() else {
-                return Ok(Decision::End(Outcome::done()));
-            };
-            let Some(token) = state.rights.token() else {
-                let reason = format!("the service account {} has no token yet", state.identity.name);
-                return Ok(Decision::End(Outcome::wait(TOKEN_PAUSE, reason)));
-            };
-            let path = path(&state, Some(STEWARD))?;
-            let present = store.read(&path).await?;
-            if present.data.as_ref().and_then(|data| data.get(TOKEN)) == Some(token.as_str()) {
-                return Ok(Decision::End(Outcome::done()));
-            }
-            let plan = vec![Change::new("set", format!("secret {path}"))];
-            Ok(Decision::act(plan, async move {
-                match store.set(&path, TOKEN, &Sensitive::new(token)).await? {
-                    Written::Unchanged => Ok(Outcome::done()),
-                    Written::Changed => Ok(Outcome::changed("secret written")),
-                }
-            }))
-        })
-}
-
 fn git_repo() -> impl Step<ClusterState> {
     step::<ClusterState>("git-repo")
         .condition(REPO_READY)
@@ -230,39 +175,5 @@ fn git_repo() -> impl Step<ClusterState> {
             let parent = parent(state, &spec)?;
             let present = state.repository.as_ref();
             repository::keep(&state.shared.access, present, &parent, template, &BTreeMap::new())
-        })
-}
-
-/// Takes away all that is kept in Vault, as the policy of this cluster says (B8, B9, B10).
-fn vault_removal() -> impl Step<ClusterState> {
-    let has_tenant = Predicate::new("tenant named", |state: &ClusterState| {
-        !tenant_of(&state.object).is_empty()
-    });
-    step::<ClusterState>("vault-removal")
-        .when(with_vault() & has_tenant)
-        .decide(|cx, ()| async move {
-            let state = cx.shared_state();
-            let policy = state.deletion_policy();
-            let Some(store) = state
-                .shared
-                .vault
-                .clone()
-                .filter(|_| policy != DeletionPolicy::Retain)
-            else {
-                return Ok(Decision::End(Outcome::done()));
-            };
-            let path = path(&state, None)?;
-            let present = store.below(&path).await?;
-            if present.is_empty() {
-                return Ok(Decision::End(Outcome::done()));
-            }
-            let plan = present
-                .iter()
-                .map(|path| Change::new("delete", format!("secret {path}")))
-                .collect();
-            Ok(Decision::act(plan, async move {
-                let removal = store.remove(&path, policy).await?;
-                Ok(Outcome::changed(format!("{} secrets removed", removal.removed)))
-            }))
         })
 }

@@ -7,21 +7,21 @@ use serde_json::{Map, json};
 use super::content::{files, variables};
 use super::{MANAGER, TEMPLATE, TenantState};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{FINALIZER, Upkeep, owner_of};
+use crate::frame::{CLAIM, Common, FINALIZER, Upkeep, owner_of};
 use crate::resources::{Tenant, TenantSpec};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
 use crate::tenancy::spec::{Fill, apply, patch, tree};
 use crate::tenancy::steps::{
-    BACKSTOP, claiming, release, repository_ready, role_binding, service_account, token_secret,
+    BACKSTOP, release, repository_ready, role_binding, service_account, token_secret,
 };
-use crate::tenancy::{CLAIM, RBAC_READY, REPO_READY, TEMPLATE_RENDERED};
+use crate::tenancy::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED};
 
 /// Annotation that names the template which filled in the gaps.
 const TEMPLATE_ANNOTATION: &str = "lieutenant.syn.tools/tenant-template";
 
 /// The finalizers of a tenant.
-const FINALIZERS: &[&str] = &[FINALIZER];
+pub(super) const FINALIZERS: &[&str] = &[FINALIZER];
 
 /// The specification with all that is filled in.
 const SPEC: Slot<TenantSpec> = Slot::new("spec");
@@ -29,7 +29,7 @@ const SPEC: Slot<TenantSpec> = Slot::new("spec");
 /// The steps towards a tenant.
 pub(super) fn pipeline() -> Result<Pipeline<TenantState>, Error> {
     Pipeline::builder("tenant")
-        .step(claiming(FINALIZERS, |_: &TenantState| None))
+        .bundle(&Common)
         .step(fields())
         .step(service_account())
         .step(token_secret())

@@ -13,6 +13,8 @@ at_every_host!(
     it_is_created_described_archived_brought_back_and_deleted,
     what_exists_is_not_created_again,
     a_renamed_repository_is_found_by_its_number,
+    a_repository_is_renamed_and_moved_and_keeps_its_number,
+    a_place_that_is_not_free_is_told_and_nothing_is_lost,
     a_missing_organisation_is_told,
     a_token_that_is_not_known_is_told_and_not_shown,
     an_address_may_end_in_a_slash,
@@ -73,6 +75,53 @@ async fn a_renamed_repository_is_found_by_its_number(site: &Site) {
     assert_eq!(found.path.name(), "elsewhere");
     let second = host.create(&project.path, "").await.unwrap();
     assert_ne!(second.id, project.id);
+}
+
+/// B19.
+async fn a_repository_is_renamed_and_moved_and_keeps_its_number(site: &Site) {
+    let host = site.host();
+    let project = site.new_project().await;
+    let (first, second) = (project.path.group().to_owned(), site.new_group().await);
+    let mut there = project.clone();
+    for (group, name) in [
+        (&first, "renamed"),
+        (&second, "renamed"),
+        (&first, "t-one"),
+        (&first, "t-one"),
+    ] {
+        let to = RepoPath::new(group, name).unwrap();
+        let left = there.path.clone();
+        there = host.relocate(&there, &to).await.unwrap();
+        assert_eq!((there.id, &there.path), (project.id, &to));
+        assert_eq!(host.find(&to).await.unwrap().unwrap().id, project.id);
+        assert!(left == to || host.find(&left).await.unwrap().is_none());
+    }
+    // The way over the one place between is barred: there is another.
+    let between = RepoPath::new(&second, "t-one").unwrap();
+    let other = host.create(&between, "").await.unwrap();
+    let to = RepoPath::new(&second, "both").unwrap();
+    there = host.relocate(&there, &to).await.unwrap();
+    assert_eq!(host.find(&to).await.unwrap().unwrap().id, project.id);
+    assert_eq!(host.find(&between).await.unwrap().unwrap().id, other.id);
+    assert_eq!(there.path, to);
+}
+
+async fn a_place_that_is_not_free_is_told_and_nothing_is_lost(site: &Site) {
+    let host = site.host();
+    let (one, two) = (site.new_project().await, site.new_project().await);
+    let same_group = RepoPath::new(one.path.group(), "other").unwrap();
+    host.create(&same_group, "").await.unwrap();
+    let nowhere = RepoPath::new("no-such-group", "t-one").unwrap();
+    for (to, says) in [
+        (&two.path, "another repository is at"),
+        (&same_group, "another repository is at"),
+        (&nowhere, "create no-such-group"),
+    ] {
+        let error = host.relocate(&one, to).await.unwrap_err();
+        assert_eq!(error.class(), FailureClass::Invalid, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        assert_eq!(host.get(one.id).await.unwrap().as_ref(), Some(&one));
+    }
 }
 
 async fn a_missing_organisation_is_told(site: &Site) {
@@ -141,7 +190,7 @@ async fn an_archived_repository_takes_no_commit(site: &Site) {
 #[tokio::test]
 async fn what_gitlab_keeps_after_its_deletion_is_gone() {
     let site = Site::gitlab().await;
-    if let Site::GitLab(double) = &site {
+    if let Some(double) = site.double() {
         double.delay_deletions(true);
     }
     let (host, project) = (site.host(), site.new_project().await);

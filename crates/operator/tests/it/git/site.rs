@@ -1,10 +1,13 @@
 //! The Git hosts at which the suite runs.
 
-use std::sync::Arc;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use evenkeel_core::Sensitive;
-use evenkeel_operator::git::{GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, Project, RepoPath};
+use evenkeel_operator::git::{
+    BranchName, GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, Project, RepoPath,
+};
 use evenkeel_testkit::{GitLab as GitLabDouble, gitea};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -13,8 +16,46 @@ use serde_json::{Value, json};
 pub(crate) enum Site {
     /// A real one, which all tests share.
     Gitea,
-    /// A double, of this test alone.
-    GitLab(GitLabDouble),
+    /// A double, of this test alone, or a real one, which all tests share.
+    GitLab(GitLabSite),
+}
+
+/// Which GitLab.
+pub(crate) enum GitLabSite {
+    Double(GitLabDouble),
+    Real(RealGitLab),
+}
+
+/// A GitLab that somebody runs, as the environment names it.
+#[derive(Clone)]
+pub(crate) struct RealGitLab {
+    url: String,
+    token: String,
+    /// The group in which groups are made, if not at the top.
+    group: Option<String>,
+}
+
+impl RealGitLab {
+    fn from_environment() -> Option<Self> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        static TOLD: Once = Once::new();
+        let Some(url) = variable("EVENKEEL_GITLAB_URL") else {
+            // Past the capture of the test harness: nobody is to believe that a real one was asked.
+            TOLD.call_once(|| {
+                let text =
+                    "skipped: a real GitLab (EVENKEEL_GITLAB_URL is not set): the suite runs at the double\n";
+                let _ = std::io::stderr().write_all(text.as_bytes());
+            });
+            return None;
+        };
+        let token =
+            variable("EVENKEEL_GITLAB_TOKEN").expect("EVENKEEL_GITLAB_TOKEN, beside EVENKEEL_GITLAB_URL");
+        Some(Self {
+            url: url.trim_end_matches('/').to_owned(),
+            token,
+            group: variable("EVENKEEL_GITLAB_GROUP"),
+        })
+    }
 }
 
 /// Runs each of these tests at every host.
@@ -37,8 +78,20 @@ macro_rules! at_every_host {
 pub(crate) use at_every_host;
 
 impl Site {
+    /// A real GitLab if the environment names one, or else the double.
     pub(crate) async fn gitlab() -> Self {
-        Self::GitLab(GitLabDouble::start().await)
+        Self::GitLab(match RealGitLab::from_environment() {
+            Some(real) => GitLabSite::Real(real),
+            None => GitLabSite::Double(GitLabDouble::start().await),
+        })
+    }
+
+    /// The double, if it is one: some things cannot be asked of a real server.
+    pub(crate) fn double(&self) -> Option<&GitLabDouble> {
+        match self {
+            Self::GitLab(GitLabSite::Double(double)) => Some(double),
+            _ => None,
+        }
     }
 
     /// More entries than the host lists on one page: Gitea lists 50, GitLab 100.
@@ -52,14 +105,16 @@ impl Site {
     pub(crate) fn url(&self) -> String {
         match self {
             Self::Gitea => gitea().url(),
-            Self::GitLab(double) => double.url(),
+            Self::GitLab(GitLabSite::Double(double)) => double.url(),
+            Self::GitLab(GitLabSite::Real(real)) => real.url.clone(),
         }
     }
 
     pub(crate) fn token(&self) -> &str {
         match self {
             Self::Gitea => gitea().token(),
-            Self::GitLab(double) => double.token(),
+            Self::GitLab(GitLabSite::Double(double)) => double.token(),
+            Self::GitLab(GitLabSite::Real(real)) => &real.token,
         }
     }
 
@@ -69,6 +124,11 @@ impl Site {
 
     pub(crate) fn host_at(&self, address: &str, token: &str) -> Arc<dyn GitHost> {
         evenkeel_testkit::install_crypto_provider();
+        self.host_with(address, token, &BranchName::default())
+    }
+
+    /// The host, when first commits are to make that branch.
+    pub(crate) fn host_with(&self, address: &str, token: &str, branch: &BranchName) -> Arc<dyn GitHost> {
         let address = address.parse().unwrap();
         let token = Sensitive::new(token.to_owned());
         match self {
@@ -77,6 +137,7 @@ impl Site {
                     address,
                     token,
                     authority: None,
+                    first_branch: branch.clone(),
                 })
                 .unwrap(),
             ),
@@ -85,6 +146,7 @@ impl Site {
                     address,
                     token,
                     authority: None,
+                    first_branch: branch.clone(),
                 })
                 .unwrap(),
             ),
@@ -94,7 +156,17 @@ impl Site {
     /// A group of its own, so that tests do not meet.
     pub(crate) async fn new_group(&self) -> String {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("group-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = match self {
+            // It remembers the runs before.
+            Self::GitLab(GitLabSite::Real(real)) => {
+                let name = format!("evenkeel-{}-{number}", uuid::Uuid::new_v4().simple());
+                real.group
+                    .as_ref()
+                    .map_or(name.clone(), |group| format!("{group}/{name}"))
+            }
+            Self::Gitea | Self::GitLab(GitLabSite::Double(_)) => format!("group-{number}"),
+        };
         self.host().ensure_group(&name).await.unwrap();
         name
     }

@@ -44,7 +44,7 @@ async fn gitlab_tokens_are_made_listed_and_revoked() {
     host.revoke_access_token(&project, first.id).await.unwrap();
     let seen = host.access_tokens(&project).await.unwrap();
     assert_eq!(active(&seen), [second.id]);
-    if let Site::GitLab(double) = &site {
+    if let Some(double) = site.double() {
         double.expire_tokens(project.id.0);
     }
     let seen = host.access_tokens(&project).await.unwrap();

@@ -37,6 +37,7 @@ async fn until_settled(world: &World<'_>, name: &str, when: &str) {
         let Ok(passed) = world.repos.pass(&world.namespace, name).await else {
             continue;
         };
+        world.wait_until_due(&passed);
         if matches!(passed.conclusion, None | Some(Conclusion::Unchanged)) {
             return;
         }
@@ -79,6 +80,7 @@ async fn after_any_fault_of_the_host_the_next_passes_repair(site: &Site) {
             world.write(&name, spec()).await;
             world.git.fail(at, fault);
             let passed = world.pass(&name).await;
+            world.wait_until_due(&passed);
             assert!(world.git.heal(), "{when}");
             assert_eq!(
                 passed.conclusion,
@@ -105,7 +107,9 @@ async fn after_any_fault_of_the_api_server_the_next_passes_repair(site: &Site) {
             let name = format!("k-{fault:?}-{at}").to_lowercase();
             world.write(&name, spec()).await;
             world.kubernetes.fail(at, fault);
-            let _ = world.repos.pass(&world.namespace, &name).await;
+            if let Ok(passed) = world.repos.pass(&world.namespace, &name).await {
+                world.wait_until_due(&passed);
+            }
             world.kubernetes.heal();
             until_settled(&world, &name, &when).await;
             assert_complete(&world, &name, &when).await;
@@ -125,7 +129,9 @@ async fn a_deletion_ends_after_any_fault(site: &Site) {
                 world.converge(&name).await;
                 world.delete(&name).await;
                 proxy.fail(at, fault);
-                let _ = world.repos.pass(&world.namespace, &name).await;
+                if let Ok(passed) = world.repos.pass(&world.namespace, &name).await {
+                    world.wait_until_due(&passed);
+                }
                 let was_met = proxy.heal();
                 until_settled(&world, &name, &when).await;
                 assert!(world.is_gone(&name).await, "{when}");

@@ -14,7 +14,6 @@ at_every_host!(
     a_repository_that_was_deleted_by_hand_is_made_again,
     an_archived_repository_is_brought_back,
     a_group_that_is_missing_is_told_and_no_address_is_shown,
-    a_repository_that_was_renamed_is_not_made_twice,
 );
 
 async fn a_foreign_repository_is_left_alone_unless_it_is_to_be_adopted(site: &Site) {
@@ -159,20 +158,4 @@ async fn a_group_that_is_missing_is_told_and_no_address_is_shown(site: &Site) {
     // Its name was wrong, and nothing was begun that would be in the way.
     world.write("nowhere", json!({})).await;
     world.converge("nowhere").await;
-}
-
-async fn a_repository_that_was_renamed_is_not_made_twice(site: &Site) {
-    let world = World::new(site).await;
-    world.write("first", json!({})).await;
-    world.converge("first").await;
-    let project = world.project("first").await.unwrap();
-    site.rename(&project, "second").await;
-    world.pass("first").await;
-    world
-        .assert_condition("first", "RepoReady", ConditionStatus::False, "second")
-        .await;
-    assert!(world.project("first").await.is_none());
-    let renamed = world.project("second").await.unwrap();
-    site.rename(&renamed, "first").await;
-    world.converge("first").await;
 }

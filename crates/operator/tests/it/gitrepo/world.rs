@@ -156,6 +156,16 @@ impl<'a> World<'a> {
         self.repos.pass(&self.namespace, name).await.unwrap()
     }
 
+    /// Lets the time pass until a pass that left something open says that the next one is due: a host may have asked for a pause.
+    pub(crate) fn wait_until_due(&self, passed: &Passed) {
+        let is_open = passed
+            .conclusion
+            .is_some_and(|conclusion| conclusion > evenkeel_steps::Conclusion::Changed);
+        if let Some(due) = passed.due.as_ref().filter(|_| is_open) {
+            self.clock.advance(due.at.duration_since(self.clock.now()));
+        }
+    }
+
     /// A pass that leaves nothing open.
     pub(crate) async fn converge(&self, name: &str) -> Passed {
         let passed = self.pass(name).await;

@@ -2,7 +2,8 @@
 
 use evenkeel_operator::TenancySettings;
 use evenkeel_operator::resources::{Cluster, ConditionStatus, GitRepo, Tenant};
-use evenkeel_testkit::eventually;
+use evenkeel_testkit::{CallFault, eventually};
+use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
 
 use super::Land;
@@ -117,4 +118,39 @@ async fn a_tenant_waits_for_its_clusters_and_a_cluster_needs_no_tenant_to_go() {
     land.delete::<Cluster>("c-alone").await;
     land.settle().await;
     assert!(land.api::<Cluster>().get_opt("c-alone").await.unwrap().is_none());
+}
+
+/// E9: a Vault that is gone for good keeps no object for ever, if somebody says so.
+#[tokio::test]
+async fn a_cluster_goes_without_vault_only_when_it_is_told_to() {
+    let land = Land::new().await;
+    land.tenant("t-one", json!({})).await;
+    land.cluster("c-one", json!({ "deletionPolicy": "Delete" })).await;
+    land.settle().await;
+    land.vault_proxy.fail_all(Some(CallFault::InternalError));
+    land.delete::<Cluster>("c-one").await;
+    for _ in 0..5 {
+        land.clusters.pass(&land.namespace, "c-one").await.unwrap();
+    }
+    let cluster: Cluster = land.get("c-one").await;
+    assert_condition(
+        &cluster.status.unwrap().conditions,
+        "DeletionBlocked",
+        ConditionStatus::True,
+        "vault-removal",
+    );
+    land.annotate::<Cluster>("c-one", "evenkeel.dev/orphan", "true")
+        .await;
+    land.clusters.pass(&land.namespace, "c-one").await.unwrap();
+    assert!(land.api::<Cluster>().get_opt("c-one").await.unwrap().is_none());
+    land.vault_proxy.fail_all(None);
+    assert!(land.secret("t-one", "c-one").await.is_some());
+    eventually("it is told as an event", async || {
+        let events = land.api::<Event>().list(&Default::default()).await.unwrap().items;
+        let told = events
+            .iter()
+            .any(|event| event.reason.as_deref() == Some("Orphaned"));
+        if told { Ok(()) } else { Err(events.len()) }
+    })
+    .await;
 }

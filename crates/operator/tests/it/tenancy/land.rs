@@ -46,8 +46,20 @@ impl Land {
     }
 
     pub(crate) async fn with(settings: TenancySettings) -> Self {
-        let settings = TenancySettings {
+        Self::exactly(TenancySettings {
             token_secrets: true,
+            ..settings
+        })
+        .await
+    }
+
+    /// One that asks for tokens of service accounts.
+    pub(crate) async fn without_token_secrets() -> Self {
+        Self::exactly(TenancySettings::default()).await
+    }
+
+    async fn exactly(settings: TenancySettings) -> Self {
+        let settings = TenancySettings {
             api_url: "https://api.example.org".to_owned(),
             ..settings
         };

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use evenkeel_operator::Error;
+use evenkeel_operator::resources::DeletionPolicy;
 use evenkeel_operator::vault::{Engine, Login, SecretStore as _, Vault, VaultSettings, Written};
 use evenkeel_testkit::{FaultProxy, TestCluster, cluster};
 use kube::config::Kubeconfig;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{call, engine, path, secret, server, settings};
+use super::{call, engine, path, root, secret, server, settings};
 
 const POLICY: &str = r#"
 path "MOUNT/data/*" { capabilities = ["read", "create", "update", "delete"] }
@@ -191,4 +192,42 @@ async fn a_service_account_without_the_role_is_told() {
     let missing = Vault::new(&settings(&mount, Engine::V2, missing)).unwrap();
     let error = missing.read(&path("a")).await.unwrap_err();
     assert!(matches!(error, Error::File { .. }), "{error}");
+}
+
+/// Servers without namespaces are all that can be had here: what they would be asked is seen at the proxy. Every call names the
+/// namespace, logins and looks at our own token among them.
+#[tokio::test]
+async fn every_call_names_the_namespace() {
+    let folder = evenkeel_testkit::temp_dir();
+    let mount = engine(Engine::V2);
+    let (by_account, _) = prepare(&mount, "1h", folder.path()).await;
+    for login in [by_account, root()] {
+        let proxy = FaultProxy::before(&server().url()).await;
+        proxy.strip("x-vault-namespace");
+        let settings = VaultSettings {
+            address: proxy.url().parse().unwrap(),
+            namespace: Some("team/one".to_owned()),
+            ..settings(&mount, Engine::V2, login)
+        };
+        let store = Vault::new(&settings).unwrap();
+        let place = path("t-one/c-one/steward");
+        let _ = store.set(&place, "token", &secret("one")).await.unwrap();
+        // It is refused, and then looked whether our own token is known.
+        let forbidden = VaultSettings {
+            mount: "no-such-engine".to_owned(),
+            ..settings.clone()
+        };
+        let _ = Vault::new(&forbidden).unwrap().read(&place).await;
+        store
+            .remove(&path("t-one/c-one"), DeletionPolicy::Delete)
+            .await
+            .unwrap();
+        let (calls, named) = (proxy.passed(), proxy.headers("x-vault-namespace"));
+        assert!(calls.len() >= 6, "{calls:?}");
+        for (call, namespace) in calls.iter().zip(&named) {
+            assert_eq!(namespace.as_deref(), Some("team/one"), "{call}");
+        }
+        let of_ourselves = |call: &&String| call.ends_with("/login") || call.ends_with("/lookup-self");
+        assert!(calls.iter().find(of_ourselves).is_some(), "{calls:?}");
+    }
 }

@@ -1,0 +1,100 @@
+//! Tokens of service accounts in Vault, where there are no Secrets with them (A24).
+
+use evenkeel_operator::resources::{Cluster, ConditionStatus};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use super::Land;
+use super::land::assert_condition;
+
+/// For how long a token is good unless it is said otherwise, and when it is replaced.
+const DAYS: i64 = 30;
+const RENEWED_AFTER: i64 = 20;
+
+#[tokio::test]
+async fn a_token_is_asked_for_kept_and_replaced_in_time() {
+    let land = Land::without_token_secrets().await;
+    land.tenant("t-one", json!({})).await;
+    land.cluster("c-one", json!({})).await;
+    land.settle().await;
+    let status = land.get::<Cluster>("c-one").await.status.unwrap();
+    assert_condition(&status.conditions, "VaultReady", ConditionStatus::True, "");
+    assert!(land.api::<Secret>().get_opt("c-one").await.unwrap().is_none());
+    let first = land.secret("t-one", "c-one").await.unwrap();
+    assert_eq!(first.split('.').count(), 3);
+    assert!(review(&land, &first).await);
+
+    // It is kept for two thirds of its life, and the next pass is due to the moment.
+    let passed = land.clusters.pass(&land.namespace, "c-one").await.unwrap();
+    assert!(passed.due.is_some());
+    land.clock
+        .advance(SignedDuration::from_hours(24 * (RENEWED_AFTER - 1)));
+    land.settle().await;
+    assert_eq!(land.secret("t-one", "c-one").await.as_ref(), Some(&first));
+    // An hour over: the clocks of the test and of the API server are not the same.
+    land.clock.advance(SignedDuration::from_hours(25));
+    land.clusters.pass(&land.namespace, "c-one").await.unwrap();
+    let second = land.secret("t-one", "c-one").await.unwrap();
+    assert_ne!(second, first);
+    assert!(
+        review(&land, &first).await,
+        "the one before goes on until its end"
+    );
+    assert!(RENEWED_AFTER < DAYS);
+}
+
+#[tokio::test]
+async fn a_token_of_an_account_that_was_made_anew_is_replaced_at_once() {
+    let land = Land::without_token_secrets().await;
+    land.tenant("t-one", json!({})).await;
+    land.cluster("c-one", json!({})).await;
+    land.settle().await;
+    let first = land.secret("t-one", "c-one").await.unwrap();
+    land.api::<ServiceAccount>()
+        .delete("c-one", &Default::default())
+        .await
+        .unwrap();
+    land.settle().await;
+    let second = land.secret("t-one", "c-one").await.unwrap();
+    assert_ne!(second, first);
+    assert!(review(&land, &second).await);
+}
+
+/// Compatibility: a Secret that is there is used, whatever the setting says.
+#[tokio::test]
+async fn a_secret_with_a_token_wins() {
+    let land = Land::without_token_secrets().await;
+    land.tenant("t-one", json!({})).await;
+    land.cluster("c-one", json!({})).await;
+    land.settle().await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": { "name": "c-one", "annotations": { "kubernetes.io/service-account.name": "c-one" } },
+    });
+    let params = PatchParams::apply("test");
+    land.api::<Secret>()
+        .patch("c-one", &params, &Patch::Apply(&secret))
+        .await
+        .unwrap();
+    land.settle().await;
+    let secret: Secret = land.get("c-one").await;
+    let token = String::from_utf8(secret.data.unwrap()["token"].0.clone()).unwrap();
+    assert_eq!(land.secret("t-one", "c-one").await, Some(token));
+}
+
+/// Whether the API server takes a token.
+async fn review(land: &Land, token: &str) -> bool {
+    use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
+    let review = TokenReview {
+        spec: TokenReviewSpec {
+            token: token.to_owned(),
+            ..TokenReviewSpec::default()
+        },
+        ..TokenReview::default()
+    };
+    let reviews: kube::Api<TokenReview> = kube::Api::all(land.client.clone());
+    let seen = reviews.create(&Default::default(), &review).await.unwrap();
+    seen.status.unwrap().authenticated == Some(true)
+}
