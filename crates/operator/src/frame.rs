@@ -18,6 +18,7 @@ mod finalizer;
 mod kind;
 mod looker;
 mod pass;
+mod sources;
 mod status;
 mod watch;
 
@@ -25,9 +26,10 @@ pub(crate) use access::{Access, Readable, owned_by, owner_of};
 pub(crate) use child::{Upkeep, child};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
-pub(crate) use looker::{Looker, concerned};
+pub(crate) use looker::Looker;
 pub use pass::{Due, Passed};
 pub(crate) use pass::{Passes, RELEASE};
+pub(crate) use sources::{Shadow, Sources, concerned};
 pub use watch::Scope;
 use watch::run;
 

@@ -7,10 +7,8 @@ use evenkeel_steps::Failure;
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use kube::Client;
-use kube::runtime::Controller;
-use kube::runtime::reflector::{ObjectRef, Store};
 
-use super::{Access, Kind, Passed, Passes, run};
+use super::{Access, Kind, Passed, Passes, Scope, Sources, run};
 
 /// Looks after the objects of a kind. All clones are one.
 pub(crate) struct Looker<K: Kind> {
@@ -44,9 +42,9 @@ impl<K: Kind> Looker<K> {
         self
     }
 
-    /// A client for watches.
-    pub(crate) fn client(&self) -> Client {
-        self.client.clone()
+    /// The watch of its objects, to which others are added.
+    pub(crate) fn sources(&self, scope: Scope) -> Sources<K::Object> {
+        Sources::new(scope, self.client.clone(), K::trim)
     }
 
     /// Brings one object a pass further.
@@ -57,9 +55,9 @@ impl<K: Kind> Looker<K> {
         self.passes.pass(namespace, name).await
     }
 
-    /// Runs passes over what `controller` watches until `token` is cancelled.
-    pub(crate) async fn run(&self, controller: Controller<K::Object>, token: CancellationToken) {
-        run(Arc::clone(&self.passes), controller, self.concurrency, token).await;
+    /// Runs passes over what `sources` tell until `token` is cancelled.
+    pub(crate) async fn run(&self, sources: Sources<K::Object>, token: CancellationToken) {
+        run(Arc::clone(&self.passes), sources, self.concurrency, token).await;
     }
 }
 
@@ -77,14 +75,4 @@ impl<K: Kind> std::fmt::Debug for Looker<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Looker").finish_non_exhaustive()
     }
-}
-
-/// The objects in `store` that something concerns.
-pub(crate) fn concerned<O>(store: &Store<O>, is: impl Fn(&O) -> bool) -> Vec<ObjectRef<O>>
-where
-    O: kube::Resource<DynamicType = ()> + Clone + 'static,
-{
-    let all = store.state();
-    let concerned = all.iter().filter(|object| is(object));
-    concerned.map(|object| ObjectRef::from_obj(&**object)).collect()
 }

@@ -20,16 +20,14 @@ use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::runtime::Controller;
-use kube::runtime::watcher;
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::access_rights::Rights;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
 use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
-use crate::resources::{Cluster, DeletionPolicy, GitRepo, Tenant};
+use crate::resources::{Cluster, ClusterSpec, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
 
 /// Its field manager, and how it calls itself in events.
@@ -114,22 +112,21 @@ impl Clusters {
     /// Looks after all clusters of `scope` until `token` is cancelled. Changes of what belongs to a cluster, and of its tenant,
     /// reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = || self.0.client();
-        let every = watcher::Config::default;
-        let controller = Controller::new(scope.api::<Cluster>(client()), every());
-        let clusters = controller.store();
-        let controller = controller
-            .owns(scope.api::<GitRepo>(client()), every())
-            .owns(scope.api::<ServiceAccount>(client()), every())
-            .owns(scope.api::<Secret>(client()), every())
-            .owns(scope.api::<Role>(client()), every())
-            .owns(scope.api::<RoleBinding>(client()), every())
-            .watches(scope.api::<Tenant>(client()), every(), move |tenant| {
+        let sources = self.0.sources(scope);
+        let clusters = sources.store();
+        let sources = sources
+            .owns::<GitRepo>()
+            .owns::<ServiceAccount>()
+            .owns::<Secret>()
+            .owns::<Role>()
+            .owns::<RoleBinding>()
+            .watches::<Tenant>(move |tenant| {
                 concerned(&clusters, |cluster| {
-                    cluster.namespace() == tenant.namespace() && tenant_of(cluster) == tenant.name_any()
+                    cluster.metadata.namespace.as_deref() == Some(&tenant.namespace)
+                        && tenant_of(cluster) == &*tenant.name
                 })
             });
-        self.0.run(controller, token).await;
+        self.0.run(sources, token).await;
     }
 }
 
@@ -207,6 +204,15 @@ impl Kind for OfClusters {
         VALIDATED,
         VAULT_READY,
     ];
+
+    fn trim(object: &mut Cluster) {
+        object.metadata.annotations = None;
+        object.spec = ClusterSpec {
+            tenant_ref: object.spec.tenant_ref.take(),
+            ..ClusterSpec::default()
+        };
+        object.status = None;
+    }
 
     fn pipeline(&self) -> &Pipeline<ClusterState> {
         &self.pipeline

@@ -19,9 +19,6 @@ use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::runtime::Controller;
-use kube::runtime::reflector::ObjectRef;
-use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -30,7 +27,7 @@ use super::cluster::tenant_of;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings};
 use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
-use crate::resources::{Cluster, GitRepo, Tenant, TenantTemplate};
+use crate::resources::{Cluster, GitRepo, Tenant, TenantSpec, TenantTemplate};
 
 /// Its field manager, and how it calls itself in events.
 const MANAGER: &str = "evenkeel-tenant";
@@ -116,26 +113,21 @@ impl Tenants {
     /// Looks after all tenants of `scope` until `token` is cancelled. Changes of what belongs to a tenant, of its clusters and of
     /// the template reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = || self.0.client();
-        let every = watcher::Config::default;
-        let controller = Controller::new(scope.api::<Tenant>(client()), every());
-        let tenants = controller.store();
-        let controller = controller
-            .owns(scope.api::<GitRepo>(client()), every())
-            .owns(scope.api::<ServiceAccount>(client()), every())
-            .owns(scope.api::<Secret>(client()), every())
-            .owns(scope.api::<Role>(client()), every())
-            .owns(scope.api::<RoleBinding>(client()), every())
-            .watches(scope.api::<Cluster>(client()), every(), |cluster| {
-                let name = tenant_of(&cluster).to_owned();
-                let reference =
-                    ObjectRef::<Tenant>::new(&name).within(&cluster.namespace().unwrap_or_default());
-                (!name.is_empty()).then_some(reference)
-            })
-            .watches(scope.api::<TenantTemplate>(client()), every(), move |template| {
-                concerned(&tenants, |tenant| tenant.namespace() == template.namespace())
+        let sources = self.0.sources(scope);
+        let tenants = sources.store();
+        let sources = sources
+            .owns::<GitRepo>()
+            .owns::<ServiceAccount>()
+            .owns::<Secret>()
+            .owns::<Role>()
+            .owns::<RoleBinding>()
+            .named_by::<Cluster>(|cluster| Some(tenant_of(cluster)))
+            .watches::<TenantTemplate>(move |template| {
+                concerned(&tenants, |tenant| {
+                    tenant.metadata.namespace.as_deref() == Some(&template.namespace)
+                })
             });
-        self.0.run(controller, token).await;
+        self.0.run(sources, token).await;
     }
 }
 
@@ -208,6 +200,12 @@ impl Kind for OfTenants {
     const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "compilePipeline", "conditions"];
 
     const CONDITIONS: &'static [&'static str] = &[RBAC_READY, REPO_READY, TEMPLATE_RENDERED];
+
+    fn trim(object: &mut Tenant) {
+        object.metadata.annotations = None;
+        object.spec = TenantSpec::default();
+        object.status = None;
+    }
 
     fn pipeline(&self) -> &Pipeline<TenantState> {
         &self.pipeline
