@@ -22,7 +22,7 @@ mod sources;
 mod status;
 mod watch;
 
-pub(crate) use access::{Access, Readable, owned_by, owner_of};
+pub(crate) use access::{Access, DEFAULT_CALL_TIMEOUT, Readable, owned_by, owner_of};
 pub(crate) use child::{Upkeep, child};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};

@@ -1,12 +1,13 @@
 //! What a controller of any kind is: its passes, and how many of them run at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_core::Clock;
 use evenkeel_steps::Failure;
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use kube::Client;
+use kube::runtime::reflector::Store;
 
 use super::{Access, Kind, Passed, Passes, Scope, Sources, run};
 
@@ -15,6 +16,8 @@ pub(crate) struct Looker<K: Kind> {
     passes: Arc<Passes<K>>,
     client: Client,
     concurrency: u16,
+    /// Of the last run.
+    store: Arc<Mutex<Option<Store<K::Object>>>>,
 }
 
 impl<K: Kind> Looker<K> {
@@ -31,6 +34,7 @@ impl<K: Kind> Looker<K> {
             passes: Arc::new(Passes::new(kind, access, clock, manager)),
             client,
             concurrency,
+            store: Arc::default(),
         }
     }
 
@@ -44,7 +48,15 @@ impl<K: Kind> Looker<K> {
 
     /// The watch of its objects, to which others are added.
     pub(crate) fn sources(&self, scope: Scope) -> Sources<K::Object> {
-        Sources::new(scope, self.client.clone(), K::trim)
+        let sources = Sources::new(scope, self.client.clone(), K::trim);
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(sources.store());
+        sources
+    }
+
+    /// All objects, as far as they are kept; none before it runs.
+    pub(crate) fn objects(&self) -> Vec<Arc<K::Object>> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        store.map(|store| store.state()).unwrap_or_default()
     }
 
     /// Brings one object a pass further.
@@ -67,6 +79,7 @@ impl<K: Kind> Clone for Looker<K> {
             passes: Arc::clone(&self.passes),
             client: self.client.clone(),
             concurrency: self.concurrency,
+            store: Arc::clone(&self.store),
         }
     }
 }

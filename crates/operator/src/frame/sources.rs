@@ -95,10 +95,7 @@ where
     where
         K: Readable + Send + Sync + 'static,
     {
-        self.hears_names::<K>(
-            owner::<O>,
-            |shadow| parent(shadow).into_iter().collect(),
-        )
+        self.hears_names::<K>(owner::<O>, |shadow| parent(shadow).into_iter().collect())
     }
 
     /// Objects of another kind of which only the metadata matters. `concern` may look at `parent`, which is the owner among the
@@ -198,7 +195,9 @@ where
 fn owner<O: Resource<DynamicType = ()>>(object: &impl Resource) -> Option<Box<str>> {
     let owners = object.meta().owner_references.as_deref().unwrap_or_default();
     let owner = owners.iter().find(|owner| {
-        owner.controller == Some(true) && owner.kind == O::kind(&()) && owner.api_version == O::api_version(&())
+        owner.controller == Some(true)
+            && owner.kind == O::kind(&())
+            && owner.api_version == O::api_version(&())
     })?;
     Some(owner.name.as_str().into())
 }
@@ -218,7 +217,10 @@ where
     O: Resource<DynamicType = ()> + Clone + 'static,
 {
     let concerned: Vec<Arc<O>> = store.state_filter(is);
-    concerned.iter().map(|object| ObjectRef::from_obj(&**object)).collect()
+    concerned
+        .iter()
+        .map(|object| ObjectRef::from_obj(&**object))
+        .collect()
 }
 
 type Key = (Box<str>, Box<str>);
@@ -403,7 +405,10 @@ mod tests {
         list(&mut ledger, 1, &[a.clone(), b.clone()]);
         assert!(list(&mut ledger, 0, &[one.clone(), two]).is_empty());
         assert!(list(&mut ledger, 1, &[a.clone(), b]).is_empty());
-        assert_eq!(list(&mut ledger, 1, &[shadow("a", "5", Some("one"))]), ["one", "two"]);
+        assert_eq!(
+            list(&mut ledger, 1, &[shadow("a", "5", Some("one"))]),
+            ["one", "two"]
+        );
         // Moved from one to another: both are told.
         let moved = shadow("a", "6", Some("two"));
         assert_eq!(tell(&mut ledger, 1, Event::Apply(moved)), ["one", "two"]);

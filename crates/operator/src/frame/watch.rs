@@ -62,38 +62,38 @@ pub(crate) async fn run<K: Kind>(
     let store = sources.store();
     let turns = sources.turns().map(Ok::<_, Infallible>);
     let passing = applier(
-            move |object, passes: Arc<Passes<K>>| {
-                let (token, running) = (token.clone(), Arc::clone(&running));
-                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-                let span = info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name);
-                let pass = async move {
-                    let _permit = running.acquire().await;
-                    let asked = token.clone();
-                    let cancel = CancelFns::new(
-                        move || asked.is_cancelled(),
-                        move || Box::pin(token.clone().cancelled_owned()),
-                    );
-                    let passed = passes.pass_until(&namespace, &name, cancel).await?;
-                    debug!(due = ?passed.due, "{}", passed.timeline);
-                    Ok::<Action, Failure>(next(&passes, &passed))
-                };
-                Box::pin(pass.instrument(span))
-            },
-            |object, failure, _| {
-                warn!(name = object.name_any(), %failure, "a pass could not begin");
-                Action::requeue(UNREADABLE)
-            },
-            passes,
-            store,
-            turns.take_until(async move { stop.cancelled_owned().await }),
-            Config::default().concurrency(concurrency),
-        )
-        .for_each(|ended| {
-            if let Err(error) = ended {
-                debug!(%kind, %error, "a turn was missed");
-            }
-            std::future::ready(())
-        });
+        move |object, passes: Arc<Passes<K>>| {
+            let (token, running) = (token.clone(), Arc::clone(&running));
+            let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+            let span = info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name);
+            let pass = async move {
+                let _permit = running.acquire().await;
+                let asked = token.clone();
+                let cancel = CancelFns::new(
+                    move || asked.is_cancelled(),
+                    move || Box::pin(token.clone().cancelled_owned()),
+                );
+                let passed = passes.pass_until(&namespace, &name, cancel).await?;
+                debug!(due = ?passed.due, "{}", passed.timeline);
+                Ok::<Action, Failure>(next(&passes, &passed))
+            };
+            Box::pin(pass.instrument(span))
+        },
+        |object, failure, _| {
+            warn!(name = object.name_any(), %failure, "a pass could not begin");
+            Action::requeue(UNREADABLE)
+        },
+        passes,
+        store,
+        turns.take_until(async move { stop.cancelled_owned().await }),
+        Config::default().concurrency(concurrency),
+    )
+    .for_each(|ended| {
+        if let Err(error) = ended {
+            debug!(%kind, %error, "a turn was missed");
+        }
+        std::future::ready(())
+    });
     // A controller whose first listing never came waits for it even when it is told to stop.
     let idle = async {
         ended.cancelled().await;

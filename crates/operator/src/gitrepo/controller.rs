@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::connection::wanted_path;
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
-use crate::frame::{Access, Kind, Looker, Passed, Scope, Shadow, concerned};
+use crate::frame::{Access, DEFAULT_CALL_TIMEOUT, Kind, Looker, Passed, Scope, Shadow, concerned};
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoSpec, GitRepoTemplate, RepoType};
 
 /// Its field manager, and how it calls itself in events.
@@ -39,6 +39,8 @@ pub struct GitRepoSettings {
     pub interval: Duration,
     /// How many are worked on at once.
     pub concurrency: u16,
+    /// How long one call of the Kubernetes API may take.
+    pub call_timeout: Duration,
 }
 
 impl Default for GitRepoSettings {
@@ -49,6 +51,7 @@ impl Default for GitRepoSettings {
             protect: false,
             interval: DEFAULT_INTERVAL,
             concurrency: DEFAULT_CONCURRENCY,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
         }
     }
 }
@@ -76,7 +79,7 @@ impl GitRepos {
         clock: Arc<dyn Clock>,
         tasks: Tasks,
     ) -> Result<Self, evenkeel_steps::Error> {
-        let access = Access::new(client.clone(), MANAGER);
+        let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
         let kind = Repository {
             pipeline: steps::pipeline()?,
@@ -117,8 +120,9 @@ impl GitRepos {
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
         let sources = self.0.sources(scope);
         let repositories = sources.store();
-        let sources = sources
-            .watches::<Secret>(move |secret| concerned(&repositories, |repository| concerns(repository, secret)));
+        let sources = sources.watches::<Secret>(move |secret| {
+            concerned(&repositories, |repository| concerns(repository, secret))
+        });
         self.0.run(sources, token).await;
     }
 }

@@ -27,7 +27,7 @@ use super::access_rights::Rights;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
 use crate::frame::{Access, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of};
-use crate::resources::{Cluster, ClusterSpec, DeletionPolicy, GitRepo, Tenant};
+use crate::resources::{Cluster, ClusterSpec, ClusterStatus, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
 
 /// Its field manager, and how it calls itself in events.
@@ -75,7 +75,7 @@ impl Clusters {
         vault: Option<Arc<dyn SecretStore>>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, evenkeel_steps::Error> {
-        let access = Access::new(client.clone(), MANAGER);
+        let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
         let kind = OfClusters {
             pipeline: steps::pipeline()?,
@@ -99,6 +99,11 @@ impl Clusters {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics))
+    }
+
+    /// All clusters, as far as metrics show them; none before it runs.
+    pub(crate) fn objects(&self) -> Vec<Arc<Cluster>> {
+        self.0.objects()
     }
 
     /// Brings one cluster a pass further.
@@ -205,13 +210,21 @@ impl Kind for OfClusters {
         VAULT_READY,
     ];
 
+    /// What metrics show, and whose it is.
     fn trim(object: &mut Cluster) {
         object.metadata.annotations = None;
+        let spec = std::mem::take(&mut object.spec);
         object.spec = ClusterSpec {
-            tenant_ref: object.spec.tenant_ref.take(),
+            display_name: spec.display_name,
+            tenant_ref: spec.tenant_ref,
+            facts: spec.facts,
             ..ClusterSpec::default()
         };
-        object.status = None;
+        object.status = object.status.take().map(|status| ClusterStatus {
+            facts: status.facts,
+            compile_meta: status.compile_meta,
+            ..ClusterStatus::default()
+        });
     }
 
     fn pipeline(&self) -> &Pipeline<ClusterState> {

@@ -77,7 +77,7 @@ impl Tenants {
         settings: TenancySettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, evenkeel_steps::Error> {
-        let access = Access::new(client.clone(), MANAGER);
+        let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
         let kind = OfTenants {
             pipeline: steps::pipeline()?,
@@ -100,6 +100,11 @@ impl Tenants {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics))
+    }
+
+    /// All tenants, as far as metrics show them; none before it runs.
+    pub(crate) fn objects(&self) -> Vec<Arc<Tenant>> {
+        self.0.objects()
     }
 
     /// Brings one tenant a pass further.
@@ -201,9 +206,13 @@ impl Kind for OfTenants {
 
     const CONDITIONS: &'static [&'static str] = &[RBAC_READY, REPO_READY, TEMPLATE_RENDERED];
 
+    /// What metrics show.
     fn trim(object: &mut Tenant) {
         object.metadata.annotations = None;
-        object.spec = TenantSpec::default();
+        object.spec = TenantSpec {
+            display_name: object.spec.display_name.take(),
+            ..TenantSpec::default()
+        };
         object.status = None;
     }
 

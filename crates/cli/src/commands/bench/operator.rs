@@ -52,7 +52,7 @@ pub(super) async fn run(arguments: &Arguments, tasks: Tasks) -> anyhow::Result<F
         "simulating {} tenants and {} clusters",
         arguments.tenants, arguments.clusters
     ));
-    let land = Land::start(&hosts.url(), arguments.tenants, arguments.clusters).await?;
+    let land = Land::start(&hosts, arguments.tenants, arguments.clusters).await?;
     std::fs::write(&kubeconfig, land.kubeconfig()).context("the kubeconfig cannot be written")?;
     let bench = Bench { land, hosts };
     let figures = bench.run(arguments, &kubeconfig).await;
@@ -85,7 +85,9 @@ impl Bench {
         loop {
             let (passes, _) = operator.passes().await?;
             let reached = |(pipeline, count): (&&str, &usize)| {
-                passes.get(*pipeline).is_some_and(|passes| *passes >= *count as u64)
+                passes
+                    .get(*pipeline)
+                    .is_some_and(|passes| *passes >= *count as u64)
             };
             if wanted.iter().all(reached) {
                 break;
@@ -102,16 +104,38 @@ impl Bench {
         let (requests, writes) = self.land.requests();
         let (most, reads) = self.hosts.most_read();
         output::note(&format!("passes: {passes:?}; read most often: {most}"));
-        figures.goal("restart_sync_s", synced.as_secs_f64(), Goal::AtMost(60.0), RESTART);
+        figures.goal(
+            "restart_sync_s",
+            synced.as_secs_f64(),
+            Goal::AtMost(60.0),
+            RESTART,
+        );
         let peak = operator.peak()? as f64 / f64::from(1 << 20);
         figures.goal("rss_mb", peak, Goal::AtMost(200.0), MEMORY);
         let writes = writes + self.hosts.writes() - written;
         figures.goal("writes", writes, Goal::AtMost(0.0), WRITES);
-        figures.goal("backend_reads_per_subresource_max", reads, Goal::AtMost(1.0), READS);
-        figures.told("backend_reads", self.hosts.reads(), "reads of all sub-resources at the start");
-        figures.told("kubernetes_requests", requests, "requests to the Kubernetes API at the start");
+        figures.goal(
+            "backend_reads_per_subresource_max",
+            reads,
+            Goal::AtMost(1.0),
+            READS,
+        );
+        figures.told(
+            "backend_reads",
+            self.hosts.reads(),
+            "reads of all sub-resources at the start",
+        );
+        figures.told(
+            "kubernetes_requests",
+            requests,
+            "requests to the Kubernetes API at the start",
+        );
         figures.told("passes", passes.values().sum::<u64>(), "passes at the start");
-        figures.told("passes_not_unchanged", other, "and how many of them found anything to do");
+        figures.told(
+            "passes_not_unchanged",
+            other,
+            "and how many of them found anything to do",
+        );
 
         output::note("changes of clusters");
         let mut times = Vec::new();
@@ -144,7 +168,11 @@ impl Bench {
             COMMIT,
         );
         let peak = operator.peak()? as f64 / f64::from(1 << 20);
-        figures.told("rss_at_the_end_mb", peak, "the most memory by the end of the bench");
+        figures.told(
+            "rss_at_the_end_mb",
+            peak,
+            "the most memory by the end of the bench",
+        );
         operator.kill().await?;
         Ok(figures)
     }
@@ -171,7 +199,8 @@ impl Bench {
     }
 }
 
-const FIRST: &str = "seconds until all was made and ready, by the operator before; with three in which nothing happened";
+const FIRST: &str =
+    "seconds until all was made and ready, by the operator before; with three in which nothing happened";
 const RESTART: &str = "seconds from the start of the process until it has looked at every object";
 const MEMORY: &str = "the most memory of the process by then";
 const WRITES: &str = "writes to Kubernetes, Git host and Vault by then";

@@ -73,6 +73,13 @@ impl Hosts {
         format!("http://{}", self.address)
     }
 
+    /// Makes a group, as people do.
+    pub(super) fn make_group(&self, path: &str) {
+        let mut content = self.shared.content();
+        let id = content.next_id();
+        content.groups.insert(path.to_owned(), id);
+    }
+
     pub(super) fn writes(&self) -> u64 {
         *self.shared.writes.borrow()
     }
@@ -81,7 +88,8 @@ impl Hosts {
     pub(super) fn most_read(&self) -> (String, u64) {
         let content = self.shared.content();
         let most = content.reads.iter().max_by_key(|(_, count)| **count);
-        most.map(|(name, count)| (name.clone(), *count)).unwrap_or_default()
+        most.map(|(name, count)| (name.clone(), *count))
+            .unwrap_or_default()
     }
 
     /// All reads since the last reset.
@@ -94,7 +102,12 @@ impl Hosts {
     }
 
     /// Waits until a repository is described so.
-    pub(super) async fn described(&self, path: &str, description: &str, within: Duration) -> anyhow::Result<()> {
+    pub(super) async fn described(
+        &self,
+        path: &str,
+        description: &str,
+        within: Duration,
+    ) -> anyhow::Result<()> {
         self.until(within, |content| {
             let project = content.by_path.get(path).and_then(|at| content.projects.get(*at));
             project.is_some_and(|project| project.description == description)
@@ -148,7 +161,11 @@ async fn answer(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, bod
     }
     let Some((body, _)) = answered else {
         let body = json!({ "message": "404 Not Found", "errors": [] });
-        return (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body.to_string())
+        return (
+            StatusCode::NOT_FOUND,
+            [(header::CONTENT_TYPE, "application/json")],
+            body.to_string(),
+        )
             .into_response();
     };
     let status = match method {
@@ -173,17 +190,6 @@ impl Content {
         let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         if let Some(group) = path.strip_prefix("namespaces/") {
             return Some((json!({ "id": self.groups.get(group)?, "full_path": group }), None));
-        }
-        if path == "groups" {
-            let above = body["parent_id"].as_u64();
-            let above = self.groups.iter().find(|(_, id)| Some(**id) == above);
-            let full = match above {
-                Some((above, _)) => format!("{above}/{}", text("path")),
-                None => text("path"),
-            };
-            let id = self.next_id();
-            self.groups.insert(full.clone(), id);
-            return Some((json!({ "id": id, "full_path": full }), None));
         }
         if path == "projects" {
             let group = body["namespace_id"].as_u64();
@@ -232,7 +238,9 @@ impl Content {
                 read("variables"),
             ),
             (&Method::POST, "variables", _) => {
-                project.variables.insert(text("key"), variable(body, &text("key")));
+                project
+                    .variables
+                    .insert(text("key"), variable(body, &text("key")));
                 (json!({}), None)
             }
             (&Method::PUT, "variables", name) => {
@@ -248,9 +256,8 @@ impl Content {
                 let size = number(uri, "per_page").unwrap_or(20);
                 let skip = number(uri, "page").unwrap_or(1).saturating_sub(1) * size;
                 let files = project.files.iter().skip(skip).take(size);
-                let entries = files.map(|(path, id)| {
-                    json!({ "type": "blob", "path": path, "id": format!("{id:040x}") })
-                });
+                let entries = files
+                    .map(|(path, id)| json!({ "type": "blob", "path": path, "id": format!("{id:040x}") }));
                 (entries.collect(), read("tree"))
             }
             (&Method::GET, "repository", file) => {
@@ -316,6 +323,8 @@ fn variable(body: &Value, key: &str) -> Value {
 
 fn number(uri: &Uri, name: &str) -> Option<usize> {
     let pairs = uri.query()?.split('&');
-    let found = pairs.filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
+    let found = pairs
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| *key == name);
     found?.1.parse().ok()
 }

@@ -7,6 +7,8 @@ use evenkeel_operator::resources::definitions;
 use evenkeel_simulator::{Cluster, Options, Simulator};
 use serde_json::{Value, json};
 
+use super::hosts::Hosts;
+
 /// The namespace that the operator looks after.
 pub(super) const NAMESPACE: &str = "lieutenant";
 /// Group and version of the custom resources.
@@ -27,7 +29,7 @@ pub(super) struct Land {
 
 impl Land {
     /// One with everything that people make, and nothing that an operator does.
-    pub(super) async fn start(host: &str, tenants: usize, clusters: usize) -> anyhow::Result<Self> {
+    pub(super) async fn start(hosts: &Hosts, tenants: usize, clusters: usize) -> anyhow::Result<Self> {
         let options = Options {
             history: HISTORY,
             ..Options::default()
@@ -49,10 +51,12 @@ impl Land {
         }
         land.write(json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "host", "namespace": NAMESPACE },
-            "stringData": { "endpoint": host, "token": "glpat-bench", "hostKeys": "git ssh-ed25519 KEY" },
+            "stringData": { "endpoint": hosts.url(), "token": "glpat-bench", "hostKeys": "git ssh-ed25519 KEY" },
         }))?;
+        hosts.make_group("syn");
         for number in 0..land.tenants {
             let name = tenant(number);
+            hosts.make_group(&format!("syn/{name}"));
             let cluster_template = json!({
                 "gitRepoTemplate": {
                     "apiSecretRef": { "name": "host" }, "path": format!("syn/{name}"), "repoName": "{{ .Name }}",
@@ -111,16 +115,28 @@ impl Land {
     /// Gives a cluster another name for people.
     pub(super) fn rename(&self, number: usize, display_name: &str) -> anyhow::Result<()> {
         let patch = json!({ "spec": { "displayName": display_name, "gitRepoTemplate": { "displayName": display_name } } });
-        self.cluster
-            .patch(PEOPLE, GROUP_VERSION, "Cluster", NAMESPACE, &cluster(number), patch)?;
+        self.cluster.patch(
+            PEOPLE,
+            GROUP_VERSION,
+            "Cluster",
+            NAMESPACE,
+            &cluster(number),
+            patch,
+        )?;
         Ok(())
     }
 
     /// Puts a token into the Secret of an account that the operator made, as Kubernetes does.
     pub(super) fn issue(&self, number: usize) -> anyhow::Result<()> {
         let patch = json!({ "data": { "token": "dG9rZW4=" } });
-        self.cluster
-            .patch("kube-controller-manager", "v1", "Secret", NAMESPACE, &cluster(number), patch)?;
+        self.cluster.patch(
+            "kube-controller-manager",
+            "v1",
+            "Secret",
+            NAMESPACE,
+            &cluster(number),
+            patch,
+        )?;
         Ok(())
     }
 
@@ -135,11 +151,16 @@ impl Land {
                     .flatten()
                     .find(|condition| condition["type"] == "Ready");
                 let is_ready = ready.is_some_and(|ready| {
-                    ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"]
+                    ready["status"] == "True"
+                        && ready["observedGeneration"] == object["metadata"]["generation"]
                 });
                 if !is_ready {
                     unready.0 += 1;
-                    unready.1 = format!("{kind} {}: {}", object["metadata"]["name"], object["status"]["conditions"]);
+                    unready.1 = format!(
+                        "{kind} {}: {}",
+                        object["metadata"]["name"],
+                        ready.map_or(&Value::Null, |ready| &ready["message"])
+                    );
                 }
             }
         }
@@ -148,12 +169,14 @@ impl Land {
 
     /// How many objects there are by kind.
     pub(super) fn count(&self) -> anyhow::Result<HashMap<&'static str, usize>> {
-        let kinds = [("tenant", "Tenant"), ("cluster", "Cluster"), ("gitrepo", "GitRepo")];
+        let kinds = [
+            ("tenant", "Tenant"),
+            ("cluster", "Cluster"),
+            ("gitrepo", "GitRepo"),
+        ];
         kinds
             .into_iter()
-            .map(|(pipeline, kind)| {
-                Ok((pipeline, self.cluster.list(GROUP_VERSION, kind, NAMESPACE)?.len()))
-            })
+            .map(|(pipeline, kind)| Ok((pipeline, self.cluster.list(GROUP_VERSION, kind, NAMESPACE)?.len())))
             .collect()
     }
 

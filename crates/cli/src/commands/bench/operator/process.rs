@@ -33,10 +33,16 @@ impl Operator {
             .arg(kubeconfig)
             .args(["--watch-namespace", NAMESPACE, "--health-probe-bind-address", "0"])
             .args(["--metrics-bind-address", &format!("127.0.0.1:{metrics}")])
-            .args(["--lieutenant-create-serviceaccount-token-secret=true", "--skip-vault-setup=false"])
+            .args([
+                "--lieutenant-create-serviceaccount-token-secret=true",
+                "--skip-vault-setup=false",
+            ])
             .args(["--vault-addr", hosts])
             .env("VAULT_TOKEN", "bench")
-            .env("EVENKEEL_LOG", std::env::var("EVENKEEL_LOG").unwrap_or_else(|_| "error".to_owned()))
+            .env(
+                "EVENKEEL_LOG",
+                std::env::var("EVENKEEL_LOG").unwrap_or_else(|_| "error".to_owned()),
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .kill_on_drop(true)
@@ -62,7 +68,9 @@ impl Operator {
             };
             let count: u64 = count.parse().unwrap_or_default();
             let label = |name: &str| labels.split(&format!("{name}=\"")).nth(1)?.split('"').next();
-            *passes.entry(label("pipeline").unwrap_or_default().to_owned()).or_default() += count;
+            *passes
+                .entry(label("pipeline").unwrap_or_default().to_owned())
+                .or_default() += count;
             if label("conclusion") != Some("unchanged") {
                 other += count;
             }
@@ -72,7 +80,9 @@ impl Operator {
 
     async fn scrape(&self) -> anyhow::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).await?;
-        stream.write_all(b"GET /metrics HTTP/1.0\r\nhost: bench\r\n\r\n").await?;
+        stream
+            .write_all(b"GET /metrics HTTP/1.0\r\nhost: bench\r\n\r\n")
+            .await?;
         let mut text = String::new();
         stream.read_to_string(&mut text).await?;
         Ok(text)
