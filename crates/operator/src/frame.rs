@@ -20,17 +20,19 @@ mod kind;
 mod looker;
 mod pass;
 pub(crate) mod policy;
+mod sources;
 mod status;
 mod watch;
 
-pub(crate) use access::{Access, Readable, owned_by, owner_of};
+pub(crate) use access::{Access, DEFAULT_CALL_TIMEOUT, Readable, owned_by, owner_of};
 pub(crate) use child::{Upkeep, child};
 pub(crate) use common::{CLAIM, Claimable, Common};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
-pub(crate) use looker::{Looker, concerned};
+pub(crate) use looker::Looker;
 pub use pass::{Due, Passed};
 pub(crate) use pass::{Passes, RELEASE};
+pub(crate) use sources::{Shadow, Sources, concerned};
 pub use watch::Scope;
 use watch::run;
 

@@ -36,14 +36,18 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     })
 }
 
-pub(crate) fn metrics(metrics: Metrics) -> Router {
+/// Shows metrics, and behind them what `more` says in the same format.
+pub(crate) fn metrics<F>(metrics: Metrics, more: F) -> Router
+where
+    F: Fn() -> String + Clone + Send + Sync + 'static,
+{
     Router::new().route(
         "/metrics",
         get(move || {
-            let metrics = metrics.clone();
+            let (metrics, more) = (metrics.clone(), more.clone());
             async move {
                 match metrics.scrape().await {
-                    Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+                    Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text + &more()).into_response(),
                     Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
                 }
             }

@@ -9,10 +9,11 @@ use evenkeel_telemetry::{CancellationToken, Metrics, OnCancel, OnError, Tasks};
 use kube::Client;
 use tracing::info;
 
-use crate::frame::Access;
+use crate::frame::{Access, DEFAULT_CALL_TIMEOUT};
 use crate::gate::GateTerms;
 use crate::leader::Candidate;
 use crate::probes::{Readiness, health, listen, metrics as show_metrics, serve};
+use crate::tenancy::metrics::text as fleet_metrics;
 use crate::vault::{SecretStore, Vault, VaultSettings};
 use crate::{Clusters, Error, GitRepoSettings, GitRepos, Scope, TenancySettings, Tenants};
 
@@ -98,6 +99,13 @@ impl Operator {
         let tenancy = settings.tenancy;
         let tenants = Tenants::new(client.clone(), tenancy.clone(), Arc::clone(&clock));
         let clusters = Clusters::new(client.clone(), tenancy, vault, Arc::clone(&clock));
+        let tenants = tenants.map_err(|error| broken(&error))?.measured(steps.clone());
+        let clusters = clusters.map_err(|error| broken(&error))?.measured(steps.clone());
+        let shown = (tenants.clone(), clusters.clone());
+        let fleet = move || {
+            let (tenants, clusters) = (shown.0.objects(), shown.1.objects());
+            fleet_metrics(tenants.iter().map(Arc::as_ref), clusters.iter().map(Arc::as_ref))
+        };
         let repositories = GitRepos::new(
             client.clone(),
             settings.repositories,
@@ -107,7 +115,11 @@ impl Operator {
         let readiness = Readiness::default();
         let mut addresses = Addresses::default();
         for (address, router, bound) in [
-            (settings.metrics, show_metrics(metrics), &mut addresses.metrics),
+            (
+                settings.metrics,
+                show_metrics(metrics, fleet),
+                &mut addresses.metrics,
+            ),
             (settings.health, health(readiness.clone()), &mut addresses.health),
         ] {
             let Some(address) = address else { continue };
@@ -118,17 +130,13 @@ impl Operator {
             }));
         }
         let candidate = settings.leader.map(|leader| {
-            let access = Access::new(client, MANAGER);
+            let access = Access::new(client, MANAGER, DEFAULT_CALL_TIMEOUT);
             Candidate::new(access, leader.namespace, leader.identity, clock)
         });
         let fence = candidate.as_ref().map(Candidate::fence).unwrap_or_default();
-        let (tenants, clusters) = (
-            tenants.map_err(|error| broken(&error))?,
-            clusters.map_err(|error| broken(&error))?,
-        );
         Ok(Self {
-            tenants: tenants.measured(steps.clone()).fenced(fence.clone()),
-            clusters: clusters.measured(steps.clone()).fenced(fence.clone()),
+            tenants: tenants.fenced(fence.clone()),
+            clusters: clusters.fenced(fence.clone()),
             repositories: repositories
                 .map_err(|error| broken(&error))?
                 .measured(steps, gates)

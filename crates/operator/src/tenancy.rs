@@ -2,6 +2,7 @@
 
 mod access_rights;
 mod cluster;
+pub(crate) mod metrics;
 mod repository;
 mod spec;
 mod steps;
@@ -13,6 +14,7 @@ use std::time::Duration;
 pub use cluster::Clusters;
 pub use tenant::Tenants;
 
+use crate::frame::DEFAULT_CALL_TIMEOUT;
 use crate::resources::{CreationPolicy, DeletionPolicy};
 
 /// How many objects of a kind are worked on at once, unless it is said otherwise.
@@ -45,6 +47,8 @@ pub struct TenancySettings {
     pub interval: Duration,
     /// How many of a kind are worked on at once.
     pub concurrency: u16,
+    /// How long one call of the Kubernetes API may take.
+    pub call_timeout: Duration,
 }
 
 impl Default for TenancySettings {
@@ -59,6 +63,7 @@ impl Default for TenancySettings {
             api_url: "localhost".to_owned(),
             interval: DEFAULT_INTERVAL,
             concurrency: DEFAULT_CONCURRENCY,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
         }
     }
 }

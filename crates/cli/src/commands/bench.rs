@@ -6,6 +6,7 @@
 mod apply;
 mod children;
 mod figures;
+mod operator;
 mod pass;
 mod queue;
 mod render;
@@ -37,6 +38,8 @@ enum Bench {
     /// Applying a chart of 200 objects at one real API server, beside Helm, kubectl and Flux's apply engine; healing drift
     #[command(after_help = apply::KEYS)]
     Apply(apply::Arguments),
+    /// The operator on a simulated API with doubled backends: its start on a fleet that is as it should be, and changes
+    Operator(operator::Arguments),
     /// Rendering a chart: the whole process against the real `helm template`, and inside of a process
     Render(render::Arguments),
     /// Looking at an unchanged component of 100 objects in 10 kinds: requests, counted at the server, and time
@@ -69,6 +72,12 @@ pub(crate) fn run(logs: process::Logs, arguments: Arguments) -> ExitCode {
         Bench::Scheduler(arguments) => process::run(logs.or_quiet(), |tasks| async move {
             tokio::select! {
                 figures = Box::pin(scheduler::run(&arguments, tasks.clone())) => figures?.print(json),
+                () = tasks.cancelled() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
+        Bench::Operator(arguments) => process::run(logs.or_quiet(), |tasks| async move {
+            tokio::select! {
+                figures = Box::pin(operator::run(&arguments, tasks.clone())) => figures?.print(json),
                 () = tasks.cancelled() => Err(anyhow::anyhow!("interrupted")),
             }
         }),

@@ -14,6 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// How long one call may take, unless a setting says otherwise.
+pub(crate) const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How long to wait after a refusal for too many requests that names no time.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -41,11 +44,32 @@ impl<K> Readable for K where
 pub(crate) struct Access {
     client: Client,
     manager: &'static str,
+    timeout: Duration,
 }
 
 impl Access {
-    pub(crate) fn new(client: Client, manager: &'static str) -> Self {
-        Self { client, manager }
+    pub(crate) fn new(client: Client, manager: &'static str, timeout: Duration) -> Self {
+        Self {
+            client,
+            manager,
+            timeout,
+        }
+    }
+
+    /// A call, with an end: the client sets none, because of its watches.
+    async fn in_time<T>(
+        &self,
+        doing: impl FnOnce() -> String,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(self.timeout, call).await {
+            Ok(answered) => answered.map_err(|error| failure(&error, &doing())),
+            Err(_) => Err(Failure::transient(format!(
+                "cannot {}: the Kubernetes API: no answer within {:?}",
+                doing(),
+                self.timeout
+            ))),
+        }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -58,8 +82,9 @@ impl Access {
 
     /// An object as it is now, or that there is none.
     pub(crate) async fn find<K: Readable>(&self, namespace: &str, name: &str) -> Result<Option<K>, Failure> {
-        let found = self.api::<K>(namespace).get_opt(name).await;
-        found.map_err(|error| failure(&error, &format!("read {} {namespace}/{name}", kind::<K>())))
+        let doing = || format!("read {} {namespace}/{name}", kind::<K>());
+        let api = self.api::<K>(namespace);
+        self.in_time(doing, api.get_opt(name)).await
     }
 
     /// Creates an object. One that is there already is a conflict.
@@ -68,13 +93,9 @@ impl Access {
             field_manager: Some(self.manager.to_owned()),
             ..PostParams::default()
         };
-        let created = self.api::<K>(namespace).create(&params, object).await;
-        created.map_err(|error| {
-            failure(
-                &error,
-                &format!("create {} {namespace}/{}", kind::<K>(), object.name_any()),
-            )
-        })
+        let doing = || format!("create {} {namespace}/{}", kind::<K>(), object.name_any());
+        let api = self.api::<K>(namespace);
+        self.in_time(doing, api.create(&params, object)).await
     }
 
     /// Applies our fields of an object: those that we had and leave out now are removed.
@@ -85,11 +106,9 @@ impl Access {
         fields: &Value,
     ) -> Result<K, Failure> {
         let params = PatchParams::apply(self.manager).force();
-        let applied = self
-            .api::<K>(namespace)
-            .patch(name, &params, &Patch::Apply(fields))
-            .await;
-        applied.map_err(|error| failure(&error, &format!("apply {} {namespace}/{name}", kind::<K>())))
+        let doing = || format!("apply {} {namespace}/{name}", kind::<K>());
+        let (api, patch) = (self.api::<K>(namespace), Patch::Apply(fields));
+        self.in_time(doing, api.patch(name, &params, &patch)).await
     }
 
     /// Applies our fields of a status.
@@ -100,16 +119,9 @@ impl Access {
         fields: &Value,
     ) -> Result<K, Failure> {
         let params = PatchParams::apply(self.manager).force();
-        let applied = self
-            .api::<K>(namespace)
-            .patch_status(name, &params, &Patch::Apply(fields))
-            .await;
-        applied.map_err(|error| {
-            failure(
-                &error,
-                &format!("write the status of {} {namespace}/{name}", kind::<K>()),
-            )
-        })
+        let doing = || format!("write the status of {} {namespace}/{name}", kind::<K>());
+        let (api, patch) = (self.api::<K>(namespace), Patch::Apply(fields));
+        self.in_time(doing, api.patch_status(name, &params, &patch)).await
     }
 
     /// A token of a service account for that long, or less if the API server gives no longer ones.
@@ -151,16 +163,10 @@ impl Access {
             field_manager: Some(self.manager.to_owned()),
             ..PatchParams::default()
         };
-        let merged = self
-            .api::<K>(namespace)
-            .patch_status(name, &params, &Patch::Merge(fields))
-            .await;
-        merged.map(drop).map_err(|error| {
-            failure(
-                &error,
-                &format!("write the status of {} {namespace}/{name}", kind::<K>()),
-            )
-        })
+        let doing = || format!("write the status of {} {namespace}/{name}", kind::<K>());
+        let (api, patch) = (self.api::<K>(namespace), Patch::Merge(fields));
+        let merged = api.patch_status(name, &params, &patch);
+        self.in_time(doing, merged).await.map(drop)
     }
 
     /// Merges fields into an object. With a `resourceVersion` among them it is refused when somebody else wrote since.
@@ -174,11 +180,9 @@ impl Access {
             field_manager: Some(self.manager.to_owned()),
             ..PatchParams::default()
         };
-        let merged = self
-            .api::<K>(namespace)
-            .patch(name, &params, &Patch::Merge(fields))
-            .await;
-        merged.map_err(|error| failure(&error, &format!("change {} {namespace}/{name}", kind::<K>())))
+        let doing = || format!("change {} {namespace}/{name}", kind::<K>());
+        let (api, patch) = (self.api::<K>(namespace), Patch::Merge(fields));
+        self.in_time(doing, api.patch(name, &params, &patch)).await
     }
 
     /// Deletes the object that was read, and no other of its name. What is gone is as good.
@@ -191,14 +195,15 @@ impl Access {
             }),
             ..DeleteParams::default()
         };
-        match self.api::<K>(&namespace).delete(&name, &params).await {
-            Ok(_) => Ok(()),
-            Err(error) if is_missing(&error) => Ok(()),
-            Err(error) => Err(failure(
-                &error,
-                &format!("delete {} {namespace}/{name}", kind::<K>()),
-            )),
-        }
+        let doing = || format!("delete {} {namespace}/{name}", kind::<K>());
+        let api = self.api::<K>(&namespace);
+        let deleted = async {
+            match api.delete(&name, &params).await {
+                Err(error) if is_missing(&error) => Ok(()),
+                deleted => deleted.map(drop),
+            }
+        };
+        self.in_time(doing, deleted).await
     }
 
     /// The objects of a kind in a namespace whose field has that value.
@@ -209,9 +214,10 @@ impl Access {
         value: &str,
     ) -> Result<Vec<K>, Failure> {
         let params = ListParams::default().fields(&format!("{field}={value}"));
-        let list = self.api::<K>(namespace).list(&params).await;
+        let doing = || format!("list {}s of {namespace}", kind::<K>());
+        let api = self.api::<K>(namespace);
+        let list = self.in_time(doing, api.list(&params)).await;
         list.map(|list| list.items)
-            .map_err(|error| failure(&error, &format!("list {}s of {namespace}", kind::<K>())))
     }
 }
 

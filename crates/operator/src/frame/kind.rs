@@ -58,6 +58,9 @@ pub(crate) trait Kind: Send + Sync + 'static {
     /// The conditions of its steps.
     const CONDITIONS: &'static [&'static str];
 
+    /// Takes away what nobody looks up in the store of all objects: passes read theirs anew.
+    fn trim(object: &mut Self::Object);
+
     /// The steps towards what the object asks for.
     fn pipeline(&self) -> &Pipeline<Self::State>;
 

@@ -1,16 +1,15 @@
 //! What a controller of any kind is: its passes, and how many of them run at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_core::Clock;
 use evenkeel_steps::Failure;
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use kube::Client;
-use kube::runtime::Controller;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::reflector::Store;
 
-use super::{Access, Kind, Passed, Passes, run};
+use super::{Access, Kind, Passed, Passes, Scope, Sources, run};
 use crate::leader::Fence;
 
 /// Looks after the objects of a kind. All clones are one.
@@ -19,6 +18,8 @@ pub(crate) struct Looker<K: Kind> {
     client: Client,
     concurrency: u16,
     fence: Fence,
+    /// Of the last run.
+    store: Arc<Mutex<Option<Store<K::Object>>>>,
 }
 
 impl<K: Kind> Looker<K> {
@@ -36,6 +37,7 @@ impl<K: Kind> Looker<K> {
             client,
             concurrency,
             fence: Fence::default(),
+            store: Arc::default(),
         }
     }
 
@@ -58,9 +60,17 @@ impl<K: Kind> Looker<K> {
         self.passes.describe()
     }
 
-    /// A client for watches.
-    pub(crate) fn client(&self) -> Client {
-        self.client.clone()
+    /// The watch of its objects, to which others are added.
+    pub(crate) fn sources(&self, scope: Scope) -> Sources<K::Object> {
+        let sources = Sources::new(scope, self.client.clone(), K::trim);
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(sources.store());
+        sources
+    }
+
+    /// All objects, as far as they are kept; none before it runs.
+    pub(crate) fn objects(&self) -> Vec<Arc<K::Object>> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        store.map(|store| store.state()).unwrap_or_default()
     }
 
     /// Brings one object a pass further.
@@ -71,10 +81,10 @@ impl<K: Kind> Looker<K> {
         self.passes.pass(namespace, name).await
     }
 
-    /// Runs passes over what `controller` watches until `token` is cancelled.
-    pub(crate) async fn run(&self, controller: Controller<K::Object>, token: CancellationToken) {
+    /// Runs passes over what `sources` tell until `token` is cancelled.
+    pub(crate) async fn run(&self, sources: Sources<K::Object>, token: CancellationToken) {
         let passes = Arc::clone(&self.passes);
-        run(passes, controller, self.concurrency, self.fence.clone(), token).await;
+        run(passes, sources, self.concurrency, self.fence.clone(), token).await;
     }
 }
 
@@ -85,6 +95,7 @@ impl<K: Kind> Clone for Looker<K> {
             client: self.client.clone(),
             concurrency: self.concurrency,
             fence: self.fence.clone(),
+            store: Arc::clone(&self.store),
         }
     }
 }
@@ -93,14 +104,4 @@ impl<K: Kind> std::fmt::Debug for Looker<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Looker").finish_non_exhaustive()
     }
-}
-
-/// The objects in `store` that something concerns.
-pub(crate) fn concerned<O>(store: &Store<O>, is: impl Fn(&O) -> bool) -> Vec<ObjectRef<O>>
-where
-    O: kube::Resource<DynamicType = ()> + Clone + 'static,
-{
-    let all = store.state();
-    let concerned = all.iter().filter(|object| is(object));
-    concerned.map(|object| ObjectRef::from_obj(&**object)).collect()
 }

@@ -1,12 +1,14 @@
 //! Which passes run when: a watch of the objects and of what belongs to them, and the moments that passes asked for.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_steps::{CancelFns, Failure};
 use evenkeel_telemetry::CancellationToken;
 use futures::StreamExt as _;
-use kube::runtime::Controller;
+use kube::core::PartialObjectMeta;
+use kube::runtime::applier;
 use kube::runtime::controller::{Action, Config};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use tokio::sync::Semaphore;
@@ -14,7 +16,7 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, debug, info_span, warn};
 
 use super::access::Readable;
-use super::{Kind, Passed, Passes};
+use super::{Kind, Passed, Passes, Sources};
 use crate::leader::Fence;
 
 /// When an object that cannot even be read is tried again.
@@ -36,13 +38,21 @@ impl Scope {
             Self::All => Api::all(client),
         }
     }
+
+    /// The metadata alone, which costs the server and us less.
+    pub(crate) fn metadata<K: Readable>(&self, client: Client) -> Api<PartialObjectMeta<K>> {
+        match self {
+            Self::Namespace(namespace) => Api::namespaced(client, namespace),
+            Self::All => Api::all(client),
+        }
+    }
 }
 
 /// Runs passes until `token` is cancelled; passes that run then end at their next safe point, as they do when `fence` says that the
 /// Lease may be another's.
 pub(crate) async fn run<K: Kind>(
     passes: Arc<Passes<K>>,
-    controller: Controller<K::Object>,
+    sources: Sources<K::Object>,
     concurrency: u16,
     fence: Fence,
     token: CancellationToken,
@@ -53,40 +63,42 @@ pub(crate) async fn run<K: Kind>(
     // One permit for each pass: who has them all knows that none runs.
     let running = Arc::new(Semaphore::new(usize::from(concurrency)));
     let every = Arc::clone(&running);
-    let passing = controller
-        .with_config(Config::default().concurrency(concurrency))
-        .graceful_shutdown_on(async move { stop.cancelled_owned().await })
-        .run(
-            move |object, passes: Arc<Passes<K>>| {
-                let (token, running, fence) = (token.clone(), Arc::clone(&running), fence.clone());
-                let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-                let span =
-                    info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name, attempt = Empty);
-                async move {
-                    let _permit = running.acquire().await;
-                    let asked = token.clone();
-                    let cancel = CancelFns::new(
-                        move || asked.is_cancelled() || fence.is_passed(),
-                        move || Box::pin(token.clone().cancelled_owned()),
-                    );
-                    let passed = passes.pass_until(&namespace, &name, cancel).await?;
-                    debug!(due = ?passed.due, "{}", passed.timeline);
-                    Ok::<Action, Failure>(next(&passes, &passed))
-                }
-                .instrument(span)
-            },
-            |object, failure, _| {
-                warn!(name = object.name_any(), %failure, "a pass could not begin");
-                Action::requeue(UNREADABLE)
-            },
-            passes,
-        )
-        .for_each(|ended| {
-            if let Err(error) = ended {
-                debug!(%kind, %error, "a watch was interrupted");
-            }
-            std::future::ready(())
-        });
+    let store = sources.store();
+    let turns = sources.turns().map(Ok::<_, Infallible>);
+    let passing = applier(
+        move |object, passes: Arc<Passes<K>>| {
+            let (token, running, fence) = (token.clone(), Arc::clone(&running), fence.clone());
+            let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+            let span =
+                info_span!("reconcile", kind = %K::Object::kind(&()), %namespace, %name, attempt = Empty);
+            let pass = async move {
+                let _permit = running.acquire().await;
+                let asked = token.clone();
+                let cancel = CancelFns::new(
+                    move || asked.is_cancelled() || fence.is_passed(),
+                    move || Box::pin(token.clone().cancelled_owned()),
+                );
+                let passed = passes.pass_until(&namespace, &name, cancel).await?;
+                debug!(due = ?passed.due, "{}", passed.timeline);
+                Ok::<Action, Failure>(next(&passes, &passed))
+            };
+            Box::pin(pass.instrument(span))
+        },
+        |object, failure, _| {
+            warn!(name = object.name_any(), %failure, "a pass could not begin");
+            Action::requeue(UNREADABLE)
+        },
+        passes,
+        store,
+        turns.take_until(async move { stop.cancelled_owned().await }),
+        Config::default().concurrency(concurrency),
+    )
+    .for_each(|ended| {
+        if let Err(error) = ended {
+            debug!(%kind, %error, "a turn was missed");
+        }
+        std::future::ready(())
+    });
     // A controller whose first listing never came waits for it even when it is told to stop.
     let idle = async {
         ended.cancelled().await;

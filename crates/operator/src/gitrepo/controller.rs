@@ -9,19 +9,17 @@ use evenkeel_steps::{Failure, Guard, Pipeline, Report};
 use evenkeel_telemetry::metrics::{GateMetrics, StepMetrics};
 use evenkeel_telemetry::{CancellationToken, Tasks};
 use k8s_openapi::api::core::v1::Secret;
-use kube::runtime::Controller;
-use kube::runtime::watcher;
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::connection::{Connections, wanted_path};
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
-use crate::frame::{Access, Kind, Looker, Passed, Scope, concerned, policy};
+use crate::frame::{Access, DEFAULT_CALL_TIMEOUT, Kind, Looker, Passed, Scope, Shadow, concerned, policy};
 use crate::gate::GateTerms;
 use crate::git::BranchName;
 use crate::leader::Fence;
-use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, RepoType};
+use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoSpec, GitRepoTemplate, RepoType};
 
 /// Its field manager, and how it calls itself in events.
 const MANAGER: &str = "evenkeel-gitrepo";
@@ -49,6 +47,8 @@ pub struct GitRepoSettings {
     pub concurrency: u16,
     /// How many calls a Git host gets in a second at most, by one Secret; none for as many as it takes.
     pub calls_per_second: Option<NonZeroU32>,
+    /// How long one call of the Kubernetes API may take.
+    pub call_timeout: Duration,
 }
 
 impl Default for GitRepoSettings {
@@ -61,6 +61,7 @@ impl Default for GitRepoSettings {
             interval: DEFAULT_INTERVAL,
             concurrency: DEFAULT_CONCURRENCY,
             calls_per_second: None,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
         }
     }
 }
@@ -88,7 +89,7 @@ impl GitRepos {
         clock: Arc<dyn Clock>,
         tasks: Tasks,
     ) -> Result<Self, evenkeel_steps::Error> {
-        let access = Access::new(client.clone(), MANAGER);
+        let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
         let terms = GateTerms {
             clock: Arc::clone(&clock),
@@ -138,36 +139,31 @@ impl GitRepos {
     /// Looks after all repositories of `scope` until `token` is cancelled. A change of a Secret reaches the repositories that
     /// have it or name it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = self.0.client();
-        let controller = Controller::new(scope.api::<GitRepo>(client.clone()), watcher::Config::default());
-        let repositories = controller.store();
-        let controller = controller.watches(
-            scope.api::<Secret>(client),
-            watcher::Config::default(),
-            move |secret| concerned(&repositories, |repository| concerns(repository, &secret)),
-        );
-        self.0.run(controller, token).await;
+        let sources = self.0.sources(scope);
+        let repositories = sources.store();
+        let sources = sources.watches::<Secret>(move |secret| {
+            concerned(&repositories, |repository| concerns(repository, secret))
+        });
+        self.0.run(sources, token).await;
     }
 }
 
 /// Whether a repository has a Secret or names it.
-fn concerns(repository: &GitRepo, secret: &Secret) -> bool {
-    let (name, namespace) = (secret.name_any(), secret.namespace());
+fn concerns(repository: &GitRepo, secret: &Shadow) -> bool {
+    let (name, namespace) = (&*secret.name, Some(&*secret.namespace));
+    let own_namespace = repository.metadata.namespace.as_deref();
     let template = &repository.spec.template;
     let is_host = template.api_secret_ref.as_ref().is_some_and(|reference| {
-        let home = reference.namespace.clone().filter(|home| !home.is_empty());
-        reference.name.as_deref() == Some(&name) && home.or_else(|| repository.namespace()) == namespace
+        let home = reference.namespace.as_deref().filter(|home| !home.is_empty());
+        reference.name.as_deref() == Some(name) && home.or(own_namespace) == namespace
     });
     if is_host {
         return true;
     }
-    if repository.namespace() != namespace {
+    if own_namespace != namespace {
         return false;
     }
-    let is_owned = secret
-        .owner_references()
-        .iter()
-        .any(|owner| Some(&owner.uid) == repository.metadata.uid.as_ref());
+    let is_owned = secret.parent.is_some() && secret.parent.as_deref() == repository.metadata.name.as_deref();
     is_owned
         || template.ci_variables.iter().any(|variable| {
             let source = variable.value_from.as_ref();
@@ -192,6 +188,23 @@ impl Kind for Repository {
     ];
 
     const CONDITIONS: &'static [&'static str] = CONDITIONS;
+
+    /// What tells which Secrets concern it.
+    fn trim(object: &mut GitRepo) {
+        object.metadata.annotations = None;
+        let template = std::mem::take(&mut object.spec.template);
+        let mut ci_variables = template.ci_variables;
+        ci_variables.retain(|variable| variable.value_from.is_some());
+        object.spec = GitRepoSpec {
+            template: GitRepoTemplate {
+                api_secret_ref: template.api_secret_ref,
+                ci_variables,
+                ..GitRepoTemplate::default()
+            },
+            ..GitRepoSpec::default()
+        };
+        object.status = None;
+    }
 
     fn pipeline(&self) -> &Pipeline<RepoState> {
         &self.pipeline

@@ -21,9 +21,7 @@ use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::runtime::Controller;
-use kube::runtime::watcher;
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::access_rights::Rights;
@@ -33,7 +31,7 @@ use crate::frame::{
     Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of, policy,
 };
 use crate::leader::Fence;
-use crate::resources::{Cluster, DeletionPolicy, GitRepo, Tenant};
+use crate::resources::{Cluster, ClusterSpec, ClusterStatus, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
 
 /// Its field manager, and how it calls itself in events.
@@ -81,7 +79,7 @@ impl Clusters {
         vault: Option<Arc<dyn SecretStore>>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, evenkeel_steps::Error> {
-        let access = Access::new(client.clone(), MANAGER);
+        let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
         let kind = OfClusters {
             pipeline: steps::pipeline()?,
@@ -117,6 +115,11 @@ impl Clusters {
         Self(self.0.fenced(fence))
     }
 
+    /// All clusters, as far as metrics show them; none before it runs.
+    pub(crate) fn objects(&self) -> Vec<Arc<Cluster>> {
+        self.0.objects()
+    }
+
     /// Brings one cluster a pass further.
     ///
     /// # Errors
@@ -128,22 +131,21 @@ impl Clusters {
     /// Looks after all clusters of `scope` until `token` is cancelled. Changes of what belongs to a cluster, and of its tenant,
     /// reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = || self.0.client();
-        let every = watcher::Config::default;
-        let controller = Controller::new(scope.api::<Cluster>(client()), every());
-        let clusters = controller.store();
-        let controller = controller
-            .owns(scope.api::<GitRepo>(client()), every())
-            .owns(scope.api::<ServiceAccount>(client()), every())
-            .owns(scope.api::<Secret>(client()), every())
-            .owns(scope.api::<Role>(client()), every())
-            .owns(scope.api::<RoleBinding>(client()), every())
-            .watches(scope.api::<Tenant>(client()), every(), move |tenant| {
+        let sources = self.0.sources(scope);
+        let clusters = sources.store();
+        let sources = sources
+            .owns::<GitRepo>()
+            .owns::<ServiceAccount>()
+            .owns::<Secret>()
+            .owns::<Role>()
+            .owns::<RoleBinding>()
+            .watches::<Tenant>(move |tenant| {
                 concerned(&clusters, |cluster| {
-                    cluster.namespace() == tenant.namespace() && tenant_of(cluster) == tenant.name_any()
+                    cluster.metadata.namespace.as_deref() == Some(&tenant.namespace)
+                        && tenant_of(cluster) == &*tenant.name
                 })
             });
-        self.0.run(controller, token).await;
+        self.0.run(sources, token).await;
     }
 }
 
@@ -233,6 +235,23 @@ impl Kind for OfClusters {
         VALIDATED,
         VAULT_READY,
     ];
+
+    /// What metrics show, and whose it is.
+    fn trim(object: &mut Cluster) {
+        object.metadata.annotations = None;
+        let spec = std::mem::take(&mut object.spec);
+        object.spec = ClusterSpec {
+            display_name: spec.display_name,
+            tenant_ref: spec.tenant_ref,
+            facts: spec.facts,
+            ..ClusterSpec::default()
+        };
+        object.status = object.status.take().map(|status| ClusterStatus {
+            facts: status.facts,
+            compile_meta: status.compile_meta,
+            ..ClusterStatus::default()
+        });
+    }
 
     fn pipeline(&self) -> &Pipeline<ClusterState> {
         &self.pipeline

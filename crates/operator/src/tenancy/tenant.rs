@@ -19,9 +19,6 @@ use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::runtime::Controller;
-use kube::runtime::reflector::ObjectRef;
-use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -33,7 +30,7 @@ use crate::frame::{
     Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of,
 };
 use crate::leader::Fence;
-use crate::resources::{Cluster, GitRepo, Tenant, TenantTemplate};
+use crate::resources::{Cluster, GitRepo, Tenant, TenantSpec, TenantTemplate};
 
 /// Its field manager, and how it calls itself in events.
 const MANAGER: &str = "evenkeel-tenant";
@@ -83,7 +80,7 @@ impl Tenants {
         settings: TenancySettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, evenkeel_steps::Error> {
-        let access = Access::new(client.clone(), MANAGER);
+        let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
         let kind = OfTenants {
             pipeline: steps::pipeline()?,
@@ -118,6 +115,11 @@ impl Tenants {
         Self(self.0.fenced(fence))
     }
 
+    /// All tenants, as far as metrics show them; none before it runs.
+    pub(crate) fn objects(&self) -> Vec<Arc<Tenant>> {
+        self.0.objects()
+    }
+
     /// Brings one tenant a pass further.
     ///
     /// # Errors
@@ -129,26 +131,21 @@ impl Tenants {
     /// Looks after all tenants of `scope` until `token` is cancelled. Changes of what belongs to a tenant, of its clusters and of
     /// the template reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let client = || self.0.client();
-        let every = watcher::Config::default;
-        let controller = Controller::new(scope.api::<Tenant>(client()), every());
-        let tenants = controller.store();
-        let controller = controller
-            .owns(scope.api::<GitRepo>(client()), every())
-            .owns(scope.api::<ServiceAccount>(client()), every())
-            .owns(scope.api::<Secret>(client()), every())
-            .owns(scope.api::<Role>(client()), every())
-            .owns(scope.api::<RoleBinding>(client()), every())
-            .watches(scope.api::<Cluster>(client()), every(), |cluster| {
-                let name = tenant_of(&cluster).to_owned();
-                let reference =
-                    ObjectRef::<Tenant>::new(&name).within(&cluster.namespace().unwrap_or_default());
-                (!name.is_empty()).then_some(reference)
-            })
-            .watches(scope.api::<TenantTemplate>(client()), every(), move |template| {
-                concerned(&tenants, |tenant| tenant.namespace() == template.namespace())
+        let sources = self.0.sources(scope);
+        let tenants = sources.store();
+        let sources = sources
+            .owns::<GitRepo>()
+            .owns::<ServiceAccount>()
+            .owns::<Secret>()
+            .owns::<Role>()
+            .owns::<RoleBinding>()
+            .named_by::<Cluster>(|cluster| Some(tenant_of(cluster)))
+            .watches::<TenantTemplate>(move |template| {
+                concerned(&tenants, |tenant| {
+                    tenant.metadata.namespace.as_deref() == Some(&template.namespace)
+                })
             });
-        self.0.run(controller, token).await;
+        self.0.run(sources, token).await;
     }
 }
 
@@ -228,6 +225,16 @@ impl Kind for OfTenants {
     const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "compilePipeline", "conditions"];
 
     const CONDITIONS: &'static [&'static str] = &[RBAC_READY, REPO_READY, TEMPLATE_RENDERED];
+
+    /// What metrics show.
+    fn trim(object: &mut Tenant) {
+        object.metadata.annotations = None;
+        object.spec = TenantSpec {
+            display_name: object.spec.display_name.take(),
+            ..TenantSpec::default()
+        };
+        object.status = None;
+    }
 
     fn pipeline(&self) -> &Pipeline<TenantState> {
         &self.pipeline

@@ -3,6 +3,7 @@
 
 mod admission;
 mod definitions;
+mod deployment;
 mod git;
 mod gitrepo;
 mod pipelines;

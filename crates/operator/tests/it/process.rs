@@ -127,6 +127,11 @@ async fn one_of_two_works_and_the_other_follows_when_it_ends() {
         text.contains("evenkeel_steps_total{pipeline=\"tenant\",step=\"role\""),
         "{text}"
     );
+    // What Lieutenant shows, whoever works.
+    assert!(
+        text.contains("\nsyn_lieutenant_tenant_info{tenant=\"t-one\",display_name=\"\"} 1\n"),
+        "{text}"
+    );
     assert_eq!(holder(&namespace).await.as_deref(), Some("first"));
     let (_, text) = get(second.addresses.metrics, "/metrics").await;
     assert!(!text.contains("pipeline=\"tenant\""), "{text}");

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod deletion;
+mod faults;
 mod land;
 mod live;
 mod tenant;

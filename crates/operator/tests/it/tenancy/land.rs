@@ -1,17 +1,20 @@
 //! A namespace with a Git host, a Vault and the three controllers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evenkeel_core::{Clock as _, ManualClock};
 use evenkeel_operator::git::{GitHost, Project, RepoPath};
 use evenkeel_operator::resources::{Cluster, Condition, ConditionStatus, GitRepo, Tenant, TenantTemplate};
 use evenkeel_operator::vault::{Engine, SecretStore, Vault};
 use evenkeel_operator::{Clusters, GitRepoSettings, GitRepos, TenancySettings, Tenants};
+use evenkeel_simulator::Cluster as Simulated;
 use evenkeel_steps::Conclusion;
 use evenkeel_telemetry::{SystemClock, Tasks};
 use evenkeel_testkit::{FaultProxy, eventually};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Config, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -25,7 +28,18 @@ use crate::vault::{engine, path, root, server as vault_server, settings as vault
 /// Rounds over all objects until nothing changes.
 const ROUNDS_MAX: usize = 10;
 
+/// Where the objects are.
+pub(crate) enum Kubernetes {
+    /// At a real API server with controllers.
+    Real,
+    /// At a simulated one, which takes any number of namespaces and puts no tokens into Secrets.
+    Simulated(Simulated),
+}
+
 pub(crate) struct Land {
+    simulated: Option<Simulated>,
+    /// Before the Git host; on the way to it in simulated lands only.
+    pub(crate) git: FaultProxy,
     pub(crate) site: Site,
     pub(crate) group: String,
     pub(crate) namespace: String,
@@ -46,27 +60,41 @@ impl Land {
     }
 
     pub(crate) async fn with(settings: TenancySettings) -> Self {
-        Self::exactly(TenancySettings {
+        Self::at(Kubernetes::Real, settings).await
+    }
+
+    pub(crate) async fn at(kubernetes: Kubernetes, settings: TenancySettings) -> Self {
+        let settings = TenancySettings {
             token_secrets: true,
             ..settings
-        })
-        .await
+        };
+        Self::exactly(kubernetes, settings).await
     }
 
     /// One that asks for tokens of service accounts.
     pub(crate) async fn without_token_secrets() -> Self {
-        Self::exactly(TenancySettings::default()).await
+        Self::exactly(Kubernetes::Real, TenancySettings::default()).await
     }
 
-    async fn exactly(settings: TenancySettings) -> Self {
+    async fn exactly(kubernetes: Kubernetes, settings: TenancySettings) -> Self {
         let settings = TenancySettings {
             api_url: "https://api.example.org".to_owned(),
             ..settings
         };
         let site = Site::gitlab().await;
-        let client = server().client().await;
-        let namespace = server().namespace("land").await;
-        let kubernetes = FaultProxy::start(operator_of(&namespace).await).await;
+        let (client, namespace, upstream, simulated) = match kubernetes {
+            Kubernetes::Real => {
+                let namespace = server().namespace("land").await;
+                let upstream = operator_of(&namespace).await;
+                (server().client().await, namespace, upstream, None)
+            }
+            Kubernetes::Simulated(simulated) => {
+                let (client, namespace) = enter(&simulated).await;
+                (client.clone(), namespace, client, Some(simulated))
+            }
+        };
+        let kubernetes = FaultProxy::start(upstream).await;
+        let git = FaultProxy::before(&site.url()).await;
         let mut config = Config::new(kubernetes.url().parse().unwrap());
         config.default_retry = false;
         let ours = Client::try_from(config).unwrap();
@@ -78,9 +106,17 @@ impl Land {
         let clock = Arc::new(ManualClock::new(SystemClock.now()));
         let of_repos = GitRepoSettings {
             protect: settings.protect,
+            call_timeout: settings.call_timeout,
             ..GitRepoSettings::default()
         };
+        let endpoint = if simulated.is_some() {
+            git.url()
+        } else {
+            site.url()
+        };
         let land = Self {
+            simulated,
+            git,
             group: site.new_group().await,
             tenants: Tenants::new(ours.clone(), settings.clone(), Arc::clone(&clock) as _).unwrap(),
             clusters: Clusters::new(ours.clone(), settings, Some(vault), Arc::clone(&clock) as _).unwrap(),
@@ -94,7 +130,7 @@ impl Land {
             clock,
         };
         let data = json!({
-            "endpoint": land.site.url(), "token": land.site.token(), "hostKeys": "git.example.org ssh-ed25519 KEY",
+            "endpoint": endpoint, "token": land.site.token(), "hostKeys": "git.example.org ssh-ed25519 KEY",
         });
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "git" }, "stringData": data,
@@ -176,6 +212,20 @@ impl Land {
         panic!("not settled after {ROUNDS_MAX} rounds: {seen}");
     }
 
+    /// One pass over every object, whatever goes wrong.
+    pub(crate) async fn stumble(&self) {
+        self.tokens().await;
+        for name in names(&self.api::<Tenant>()).await {
+            let _ = self.tenants.pass(&self.namespace, &name).await;
+        }
+        for name in names(&self.api::<Cluster>()).await {
+            let _ = self.clusters.pass(&self.namespace, &name).await;
+        }
+        for name in names(&self.api::<GitRepo>()).await {
+            let _ = self.repos.pass(&self.namespace, &name).await;
+        }
+    }
+
     /// One pass over every object: what was written, and the timelines.
     pub(crate) async fn round(&self) -> (Vec<String>, String) {
         let before = self.kubernetes.requests();
@@ -200,6 +250,9 @@ impl Land {
 
     /// Waits until Kubernetes has put tokens into the Secrets of service accounts.
     async fn tokens(&self) {
+        if let Some(simulated) = &self.simulated {
+            return issue(simulated, &self.namespace);
+        }
         eventually("tokens of service accounts", async || {
             let secrets = self
                 .api::<Secret>()
@@ -271,6 +324,34 @@ impl Land {
             .await
             .unwrap();
         reading.data?.get("token").map(str::to_owned)
+    }
+}
+
+/// A namespace of its own in a simulated cluster.
+async fn enter(simulated: &Simulated) -> (Client, String) {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let namespace = format!("land-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+    simulated.create("test", object).unwrap();
+    evenkeel_testkit::install_crypto_provider();
+    let kubeconfig = Kubeconfig::from_yaml(simulated.kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    (Client::try_from(config).unwrap(), namespace)
+}
+
+/// Puts tokens into the Secrets of service accounts, as Kubernetes does.
+fn issue(simulated: &Simulated, namespace: &str) {
+    for secret in simulated.list("v1", "Secret", namespace).unwrap() {
+        if secret["type"] == "kubernetes.io/service-account-token" && secret["data"]["token"].is_null() {
+            let name = secret["metadata"]["name"].as_str().unwrap();
+            let patch = json!({ "data": { "token": "dG9rZW4tb2YtdGhlLWFjY291bnQ=" } });
+            simulated
+                .patch("kubernetes", "v1", "Secret", namespace, name, patch)
+                .unwrap();
+        }
     }
 }
 
