@@ -30,9 +30,17 @@ pub(super) enum Found {
     Absent,
 }
 
+/// How every such note begins.
+const MARK: &str = "[evenkeel:";
+
 /// What a description holds while nobody knows yet whether the creation succeeded.
 fn mark(nonce: &str) -> String {
-    format!("[evenkeel:{nonce}]")
+    format!("{MARK}{nonce}]")
+}
+
+/// Whether a description still holds such a note.
+pub(super) fn is_marked(project: &Project) -> bool {
+    project.description.contains(MARK)
 }
 
 pub(super) fn observe() -> impl Step<RepoState> {
