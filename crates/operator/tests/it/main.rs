@@ -6,6 +6,7 @@ mod definitions;
 mod git;
 mod gitrepo;
 mod process;
+mod recorded;
 mod rights;
 mod tenancy;
 mod vault;
