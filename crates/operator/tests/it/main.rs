@@ -6,6 +6,7 @@ mod definitions;
 mod git;
 mod gitrepo;
 mod process;
+mod proofs;
 mod recorded;
 mod rights;
 mod tenancy;

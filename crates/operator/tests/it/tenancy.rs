@@ -5,5 +5,6 @@ mod deletion;
 mod land;
 mod live;
 mod tenant;
+mod upkeep;
 
 pub(crate) use land::Land;

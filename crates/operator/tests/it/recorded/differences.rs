@@ -307,3 +307,20 @@ pub(super) fn unexpected(step: usize, found: &[Found]) -> Vec<String> {
     });
     new.chain(stale).collect()
 }
+
+#[test]
+fn what_is_new_and_what_is_no_longer_so_are_both_told() {
+    let finalizers = Found {
+        subject: "Tenant t-one".to_owned(),
+        at: "/metadata/finalizers".to_owned(),
+        recorded: serde_json::Value::Null,
+        ours: serde_json::json!(["cluster.lieutenant.syn.tools"]),
+    };
+    assert_eq!(unexpected(1, std::slice::from_ref(&finalizers)), [""; 0]);
+    assert_eq!(unexpected(1, &[]).len(), 1);
+    let other = Found {
+        at: "/metadata/labels".to_owned(),
+        ..finalizers.clone()
+    };
+    assert_eq!(unexpected(1, &[finalizers, other]).len(), 1);
+}
