@@ -275,10 +275,11 @@ impl Place {
             None => found.subject == self.subject,
         };
         let below = found.at.strip_prefix(self.at);
+        let ours = found.ours.to_string();
         self.steps.contains(&step)
             && is_subject
             && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            && (self.ours.is_empty() || found.ours.to_string() == self.ours)
+            && (self.ours.is_empty() || ours == self.ours)
     }
 }
 
