@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use projects::Project;
+use serde_json::Value;
 
 use crate::double::Double;
 
@@ -93,6 +94,16 @@ impl GitLab {
     /// A token that may do everything.
     pub fn token(&self) -> &'static str {
         TOKEN
+    }
+
+    /// All projects by path, with what is in them: description, whether archived, deploy keys by title, files of the default
+    /// branch, variables by key, and names of the access tokens that are good.
+    pub fn projects(&self) -> Value {
+        let site = self.state.site();
+        let shown = site.projects.values();
+        shown
+            .map(|project| (project.full_path(), project.contents()))
+            .collect()
     }
 
     /// Keeps deleted projects for some days from now on, as newer servers do, or forgets them at once.

@@ -266,9 +266,13 @@ fn failure(error: &kube::Error, doing: &str) -> Failure {
     Failure::new(class, message)
 }
 
-/// A reference that makes `owner` the one controller of what carries it.
+/// A reference that makes `owner` the one controller of what carries it. Who deletes the owner in the foreground waits for that.
 pub(crate) fn owner_of<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
-    owner.controller_owner_ref(&())
+    let reference = owner.controller_owner_ref(&())?;
+    Some(OwnerReference {
+        block_owner_deletion: Some(true),
+        ..reference
+    })
 }
 
 /// Whether the controller of a Secret is the object of that uid.

@@ -8,6 +8,8 @@ mod git;
 mod gitrepo;
 mod pipelines;
 mod process;
+mod proofs;
+mod recorded;
 mod rights;
 mod tenancy;
 mod vault;

@@ -127,11 +127,22 @@ async fn one_of_two_works_and_the_other_follows_when_it_ends() {
         text.contains("evenkeel_steps_total{pipeline=\"tenant\",step=\"role\""),
         "{text}"
     );
-    // What Lieutenant shows, whoever works.
-    assert!(
-        text.contains("\nsyn_lieutenant_tenant_info{tenant=\"t-one\",display_name=\"\"} 1\n"),
-        "{text}"
-    );
+    // Its objects too, by the predecessor's names, whoever works.
+    let cluster = "{apiVersion: syn.tools/v1alpha1, kind: Cluster, metadata: {name: c-one}, \
+        spec: {displayName: One, tenantRef: {name: t-one}, facts: {cloud: exo, cluster: x}}}";
+    succeed(&apply(&namespace, cluster));
+    eventually("tenant and cluster are shown", async || {
+        let (_, text) = get(first.addresses.metrics, "/metrics").await;
+        let is_shown = [
+            "syn_lieutenant_tenant_info{tenant=\"t-one\",display_name=\"\"} 1\n",
+            "syn_lieutenant_cluster_info{cluster=\"c-one\",tenant=\"t-one\",display_name=\"One\"} 1\n",
+            "syn_lieutenant_cluster_facts{cluster=\"c-one\",tenant=\"t-one\",cloud=\"exo\",orig_cluster=\"x\"} 1\n",
+        ]
+        .iter()
+        .all(|line| text.contains(line));
+        if is_shown { Ok(()) } else { Err(text) }
+    })
+    .await;
     assert_eq!(holder(&namespace).await.as_deref(), Some("first"));
     let (_, text) = get(second.addresses.metrics, "/metrics").await;
     assert!(!text.contains("pipeline=\"tenant\""), "{text}");

@@ -7,5 +7,6 @@ mod land;
 mod live;
 mod tenant;
 mod tokens;
+mod upkeep;
 
 pub(crate) use land::Land;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha1::{Digest as _, Sha1};
 
 use super::projects::Project;
@@ -148,6 +148,14 @@ impl Project {
 }
 
 impl Branch {
+    /// Its files with their contents.
+    pub(super) fn texts(&self) -> Map<String, Value> {
+        let texts = self.files.iter();
+        texts
+            .map(|(path, file)| (path.clone(), String::from_utf8_lossy(&file.content).into()))
+            .collect()
+    }
+
     fn apply(&mut self, action: &Value, commit: &str) -> Result<(), String> {
         let path = action["file_path"].as_str().ok_or("file_path is missing")?;
         if path.split('/').any(|part| matches!(part, "" | "." | "..")) {

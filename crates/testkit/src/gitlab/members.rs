@@ -195,12 +195,27 @@ impl Project {
 }
 
 impl Key {
+    pub(super) fn named(&self) -> (String, Value) {
+        (
+            self.title.clone(),
+            json!({ "key": self.key, "can_push": self.can_push }),
+        )
+    }
+
     fn show(&self) -> Value {
         json!({ "id": self.id, "title": self.title, "key": self.key, "can_push": self.can_push })
     }
 }
 
 impl Variable {
+    pub(super) fn named(&self) -> (String, Value) {
+        let shown = |name: &str| self.shown[name].clone();
+        let options = json!({
+            "value": shown("value"), "masked": shown("masked"), "protected": shown("protected"), "raw": shown("raw"),
+        });
+        (self.key.clone(), options)
+    }
+
     fn change(&mut self, asked: &Asked) -> Result<(), Reply> {
         let mut shown = self.shown.clone();
         for name in ["value", "masked", "protected", "raw", "description"] {
@@ -223,6 +238,11 @@ impl Variable {
 }
 
 impl Token {
+    /// Its name, if it is good for anything.
+    pub(super) fn active_name(&self) -> Option<&str> {
+        (!self.is_revoked && self.expires_at > today()).then_some(self.name.as_str())
+    }
+
     fn show(&self) -> Value {
         let is_active = !self.is_revoked && self.expires_at > today();
         json!({

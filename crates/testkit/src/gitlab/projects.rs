@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::commits::Branch;
 use super::members::{Key, Token, Variable};
@@ -43,7 +43,7 @@ impl Project {
         }
     }
 
-    pub(super) fn full_path(&self) -> String {
+    pub(in crate::gitlab) fn full_path(&self) -> String {
         format!("{}/{}", self.group, self.path)
     }
 
@@ -71,6 +71,19 @@ impl Project {
             shown["marked_for_deletion_on"] = "2026-01-01".into();
         }
         shown
+    }
+
+    /// Everything in it, for a test to compare.
+    pub(in crate::gitlab) fn contents(&self) -> Value {
+        let branch = self.branches.get(&self.default_branch);
+        json!({
+            "description": self.description,
+            "archived": self.is_archived,
+            "keys": self.keys.iter().map(Key::named).collect::<Map<_, _>>(),
+            "files": branch.map(Branch::texts).unwrap_or_default(),
+            "variables": self.variables.iter().map(Variable::named).collect::<Map<_, _>>(),
+            "tokens": self.tokens.iter().filter_map(Token::active_name).collect::<Vec<_>>(),
+        })
     }
 
     pub(super) fn edit(&mut self, id: u64, asked: &Asked) -> Reply {

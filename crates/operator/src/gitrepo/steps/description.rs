@@ -2,6 +2,7 @@
 
 use evenkeel_steps::{Change, Decision, Outcome, Step};
 
+use super::project::is_marked;
 use super::{CONNECTION, PROJECT, REPO_READY, soon};
 use crate::gitrepo::state::{RepoState, managed};
 
@@ -12,7 +13,9 @@ pub(super) fn step() -> impl Step<RepoState> {
         .when(managed())
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
-            if project.description == state.description() {
+            // An object without a name has nothing to say: what others wrote stays (B17), but not what we noted there.
+            let has_nothing_to_say = state.description().is_empty() && !is_marked(&project);
+            if has_nothing_to_say || project.description == state.description() {
                 return Ok(Decision::End(Outcome::done()));
             }
             let plan = vec![Change::new("update", "the description")];

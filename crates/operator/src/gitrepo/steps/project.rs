@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use evenkeel_steps::{
-    Change, Creation as Creating, Decision, Existence, Failure, Intent, Outcome, Slot, Step, once,
+    Change, Creation as Creating, Decision, Existence, Failure, FailureClass, Intent, Outcome, Slot, Step,
+    once,
 };
 
 use super::{CONNECTION, PROJECT, REPO_READY};
+use crate::Error;
 use crate::frame::policy;
 use crate::git::{Project, RepoPath};
 use crate::gitrepo::connection::{Connection, wanted_path};
@@ -38,9 +40,17 @@ pub(super) enum Found {
     Absent,
 }
 
+/// How every such note begins.
+const MARK: &str = "[evenkeel:";
+
 /// What a description holds while nobody knows yet whether the creation succeeded.
 fn mark(nonce: &str) -> String {
-    format!("[evenkeel:{nonce}]")
+    format!("{MARK}{nonce}]")
+}
+
+/// Whether a description still holds such a note.
+pub(super) fn is_marked(project: &Project) -> bool {
+    project.description.contains(MARK)
 }
 
 pub(super) fn observe() -> impl Step<RepoState> {
@@ -188,7 +198,20 @@ impl Creating for AtHost<'_> {
     async fn create(&self, intent: &Intent) -> Result<Project, Failure> {
         let description = format!("{} {}", self.state.description(), mark(&intent.nonce));
         let host = &self.connection.host;
-        Ok(host.create(&self.path, description.trim()).await?)
+        let created = host.create(&self.path, description.trim()).await;
+        created.map_err(|error| match error {
+            // Looked for and not found, and yet taken: hosts keep the name of what they delete some days later (OPR-01). To ask
+            // again at once, as after other conflicts, would go on for all these days.
+            Error::Conflict { .. } => Failure::new(
+                FailureClass::Transient,
+                format!(
+                    "the name {} is taken at the host by what is not shown, such as a repository that waits for its deletion: \
+                     restore or remove that one",
+                    self.path
+                ),
+            ),
+            error => error.into(),
+        })
     }
 }
 

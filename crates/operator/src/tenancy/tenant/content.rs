@@ -37,10 +37,10 @@ pub(super) struct Content {
 
 pub(super) fn files(state: &TenantState, spec: &TenantSpec) -> Content {
     let class = format!("classes:\n- {}.common\n", state.identity.name);
+    // One that is being deleted keeps its file until it is gone: it may be protected (B1).
     let mut generated: BTreeMap<String, String> = state
         .clusters
         .iter()
-        .filter(|cluster| cluster.metadata.deletion_timestamp.is_none())
         .map(|cluster| (format!("{}.yml", cluster.name_any()), class.clone()))
         .collect();
     let pipelines = spec.compile_pipeline.clone().unwrap_or_default();

@@ -1,12 +1,18 @@
 //! What becomes of a repository whose object is deleted (§3.4h, §3.11, B1, E9).
 
+use evenkeel_core::Clock as _;
 use evenkeel_operator::GitRepoSettings;
 use evenkeel_operator::resources::ConditionStatus;
+use evenkeel_testkit::CallFault;
+use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use serde_json::json;
 
 use super::World;
 use crate::git::{Site, at_every_host};
+
+/// A hiccup is not told before it has gone on that long.
+const PASSES_UNTIL_TOLD: usize = 3;
 
 at_every_host!(
     each_policy_is_carried_out_and_the_object_goes,
@@ -158,4 +164,64 @@ async fn a_host_that_is_lost_holds_the_object_until_somebody_lets_it_go(site: &S
     world.converge("held").await;
     assert!(world.is_gone("held").await);
     assert!(world.project("held").await.is_some());
+}
+
+/// OPR-01: what the host keeps for some days is gone for the object. Its name is not free yet, which is told and not asked for
+/// all the time.
+#[tokio::test]
+async fn a_repository_that_the_host_deletes_later_is_gone_and_its_name_is_waited_for() {
+    let site = Site::gitlab().await;
+    // A real one does as it is set.
+    let Some(double) = site.double() else { return };
+    double.delay_deletions(true);
+    let world = World::new(&site).await;
+    world.write("later", json!({ "deletionPolicy": "Delete" })).await;
+    world.converge("later").await;
+    world.delete("later").await;
+    let before = world.git.requests();
+    world.converge("later").await;
+    assert!(world.is_gone("later").await);
+    let calls = world.git.passed();
+    let deletions = calls[before..].iter().filter(|call| call.starts_with("DELETE "));
+    assert_eq!(deletions.count(), 1, "{calls:#?}");
+
+    world.write("later", json!({})).await;
+    for _ in 0..PASSES_UNTIL_TOLD {
+        let passed = world.pass("later").await;
+        let due = passed.due.unwrap();
+        let pause = due.at.duration_since(world.clock.now());
+        assert!(pause >= SignedDuration::from_secs(1), "{due:?}");
+    }
+    world
+        .assert_condition(
+            "later",
+            "RepoReady",
+            ConditionStatus::False,
+            "waits for its deletion",
+        )
+        .await;
+}
+
+/// B36: whenever the API server fails, what has no finalizer yet has nothing outside.
+#[tokio::test]
+async fn without_its_finalizer_an_object_has_nothing_outside() {
+    let site = Site::gitlab().await;
+    let world = World::new(&site).await;
+    world.write("first", json!({})).await;
+    let before = world.kubernetes.requests();
+    world.converge("first").await;
+    let calls = world.kubernetes.requests() - before;
+    let mut unclaimed = 0;
+    for at in 0..calls {
+        let name = format!("r-{at}");
+        world.write(&name, json!({})).await;
+        world.kubernetes.fail(at, CallFault::InternalError);
+        let _ = world.repos.pass(&world.namespace, &name).await;
+        world.kubernetes.heal();
+        if world.get(&name).await.finalizers().is_empty() {
+            unclaimed += 1;
+            assert!(world.project(&name).await.is_none(), "after a fault at {at}");
+        }
+    }
+    assert!(unclaimed > 0 && unclaimed < calls, "{unclaimed} of {calls}");
 }

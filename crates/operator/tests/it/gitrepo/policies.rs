@@ -9,6 +9,7 @@ use crate::git::{Site, at_every_host};
 
 at_every_host!(
     a_foreign_repository_is_left_alone_unless_it_is_to_be_adopted,
+    a_description_that_nobody_asks_for_stays,
     the_predecessors_proof_of_ownership_counts,
     ownership_survives_the_loss_of_the_status_and_a_host_that_moves,
     a_repository_that_was_deleted_by_hand_is_made_again,
@@ -57,6 +58,21 @@ async fn a_foreign_repository_is_left_alone_unless_it_is_to_be_adopted(site: &Si
         .await;
     world.converge("taken").await;
     world.assert_settled("taken").await;
+}
+
+/// B17: an object without a display name has nothing to say.
+async fn a_description_that_nobody_asks_for_stays(site: &Site) {
+    let world = World::new(site).await;
+    world.host().create(&world.path("taken"), "Theirs").await.unwrap();
+    world.write("taken", json!({ "creationPolicy": "Adopt" })).await;
+    world.converge("taken").await;
+    assert_eq!(world.project("taken").await.unwrap().description, "Theirs");
+    world.assert_settled("taken").await;
+    // What was noted in one of our own making goes.
+    world.write("made", json!({})).await;
+    world.converge("made").await;
+    assert_eq!(world.project("made").await.unwrap().description, "");
+    world.assert_settled("made").await;
 }
 
 /// §8.11: objects of the predecessor have the address alone.

@@ -7,10 +7,10 @@ use evenkeel_core::{Clock as _, ManualClock};
 use evenkeel_operator::git::{GitHost, Project, RepoPath};
 use evenkeel_operator::resources::{Cluster, Condition, ConditionStatus, GitRepo, Tenant, TenantTemplate};
 use evenkeel_operator::vault::{Engine, SecretStore, Vault};
-use evenkeel_operator::{Clusters, GitRepoSettings, GitRepos, TenancySettings, Tenants};
+use evenkeel_operator::{Clusters, GitRepoSettings, GitRepos, Scope, TenancySettings, Tenants};
 use evenkeel_simulator::Cluster as Simulated;
 use evenkeel_steps::Conclusion;
-use evenkeel_telemetry::{SystemClock, Tasks};
+use evenkeel_telemetry::{OnCancel, OnError, SystemClock, Tasks};
 use evenkeel_testkit::{FaultProxy, eventually};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
@@ -141,6 +141,32 @@ impl Land {
             .await
             .unwrap();
         land
+    }
+
+    /// Lets all controllers run, until the tasks are told to end.
+    pub(crate) fn run(&self, tasks: &Tasks) {
+        let scope = || Scope::Namespace(self.namespace.clone());
+        let (tenants, of_tenants) = (self.tenants.clone(), scope());
+        drop(
+            tasks.spawn("tenants", OnError::Log, OnCancel::Wait, |token| async move {
+                tenants.run(of_tenants, token).await;
+                Ok::<(), std::io::Error>(())
+            }),
+        );
+        let (clusters, of_clusters) = (self.clusters.clone(), scope());
+        drop(
+            tasks.spawn("clusters", OnError::Log, OnCancel::Wait, |token| async move {
+                clusters.run(of_clusters, token).await;
+                Ok::<(), std::io::Error>(())
+            }),
+        );
+        let (repos, of_repos) = (self.repos.clone(), scope());
+        drop(
+            tasks.spawn("gitrepos", OnError::Log, OnCancel::Wait, |token| async move {
+                repos.run(of_repos, token).await;
+                Ok::<(), std::io::Error>(())
+            }),
+        );
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>

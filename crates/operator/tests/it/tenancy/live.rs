@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use evenkeel_operator::Scope;
 use evenkeel_operator::resources::{Cluster, ConditionStatus, Tenant};
-use evenkeel_telemetry::{OnCancel, OnError, Tasks};
+use evenkeel_telemetry::Tasks;
 use evenkeel_testkit::eventually;
 use serde_json::json;
 
@@ -15,28 +14,7 @@ use crate::git::file;
 async fn a_new_cluster_reaches_its_tenants_repository_by_events_alone() {
     let land = Land::new().await;
     let tasks = Tasks::new();
-    let scope = || Scope::Namespace(land.namespace.clone());
-    let (tenants, of_tenants) = (land.tenants.clone(), scope());
-    drop(
-        tasks.spawn("tenants", OnError::Log, OnCancel::Wait, |token| async move {
-            tenants.run(of_tenants, token).await;
-            Ok::<(), std::io::Error>(())
-        }),
-    );
-    let (clusters, of_clusters) = (land.clusters.clone(), scope());
-    drop(
-        tasks.spawn("clusters", OnError::Log, OnCancel::Wait, |token| async move {
-            clusters.run(of_clusters, token).await;
-            Ok::<(), std::io::Error>(())
-        }),
-    );
-    let (repos, of_repos) = (land.repos.clone(), scope());
-    drop(
-        tasks.spawn("gitrepos", OnError::Log, OnCancel::Wait, |token| async move {
-            repos.run(of_repos, token).await;
-            Ok::<(), std::io::Error>(())
-        }),
-    );
+    land.run(&tasks);
     // The cluster first: it waits for its tenant.
     land.cluster("c-one", json!({})).await;
     land.tenant("t-one", json!({})).await;
