@@ -86,12 +86,13 @@ impl Site {
         })
     }
 
-    /// The double, if it is one: some things cannot be asked of a real server.
-    pub(crate) fn double(&self) -> Option<&GitLabDouble> {
-        match self {
-            Self::GitLab(GitLabSite::Double(double)) => Some(double),
-            _ => None,
+    /// The double; at a real server, which cannot be asked for this, it is said that it was left out.
+    pub(crate) fn double_or(&self, without: &str) -> Option<&GitLabDouble> {
+        if let Self::GitLab(GitLabSite::Double(double)) = self {
+            return Some(double);
         }
+        let _ = std::io::stderr().write_all(format!("skipped at this server: {without}\n").as_bytes());
+        None
     }
 
     /// More entries than the host lists on one page: Gitea lists 50, GitLab 100.

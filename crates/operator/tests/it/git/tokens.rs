@@ -44,9 +44,10 @@ async fn gitlab_tokens_are_made_listed_and_revoked() {
     host.revoke_access_token(&project, first.id).await.unwrap();
     let seen = host.access_tokens(&project).await.unwrap();
     assert_eq!(active(&seen), [second.id]);
-    if let Some(double) = site.double() {
-        double.expire_tokens(project.id.0);
-    }
+    let Some(double) = site.double_or("a token that has ended: nobody waits for a day") else {
+        return;
+    };
+    double.expire_tokens(project.id.0);
     let seen = host.access_tokens(&project).await.unwrap();
     assert!(active(&seen).is_empty());
 }
