@@ -389,7 +389,7 @@ mod tests {
     fn every_object_gets_one_turn_when_all_is_listed() {
         let mut ledger = ledger();
         let (one, two) = (shadow("one", "1", None), shadow("two", "2", None));
-        assert!(list(&mut ledger, 0, &[one.clone(), two]).is_empty());
+        assert!(list(&mut ledger, 0, &[one, two]).is_empty());
         assert!(tell(&mut ledger, 0, Event::Apply(shadow("one", "3", None))).is_empty());
         let child = shadow("child", "4", Some("one"));
         assert_eq!(list(&mut ledger, 1, std::slice::from_ref(&child)), ["one", "two"]);
@@ -403,8 +403,8 @@ mod tests {
         let (a, b) = (shadow("a", "3", Some("one")), shadow("b", "4", Some("two")));
         list(&mut ledger, 0, &[one.clone(), two.clone()]);
         list(&mut ledger, 1, &[a.clone(), b.clone()]);
-        assert!(list(&mut ledger, 0, &[one.clone(), two]).is_empty());
-        assert!(list(&mut ledger, 1, &[a.clone(), b]).is_empty());
+        assert!(list(&mut ledger, 0, &[one, two]).is_empty());
+        assert!(list(&mut ledger, 1, &[a, b]).is_empty());
         assert_eq!(
             list(&mut ledger, 1, &[shadow("a", "5", Some("one"))]),
             ["one", "two"]
