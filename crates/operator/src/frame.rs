@@ -11,9 +11,9 @@
 
 mod access;
 mod child;
-mod common;
 mod condition;
 mod event;
+mod every_kind;
 pub(crate) mod fields;
 mod finalizer;
 mod kind;
@@ -26,7 +26,7 @@ mod watch;
 
 pub(crate) use access::{Access, DEFAULT_CALL_TIMEOUT, Readable, owned_by, owner_of};
 pub(crate) use child::{Upkeep, child};
-pub(crate) use common::{CLAIM, Claimable, Common};
+pub(crate) use every_kind::{CLAIM, Claimable, EveryKind};
 pub(crate) use finalizer::{Claim, claim, release};
 pub(crate) use kind::{Identity, Kind, Managed, Snapshot};
 pub(crate) use looker::Looker;

@@ -15,7 +15,7 @@ use evenkeel_steps::{Error, Failure, FailureClass, Pipeline, Slot};
 
 use super::connection::Connection;
 use super::state::RepoState;
-use crate::frame::Common;
+use crate::frame::EveryKind;
 use crate::git::Project;
 
 pub(crate) use ci_variables::{APPLIED, applied_text};
@@ -46,7 +46,7 @@ pub(crate) const CONDITIONS: &[&str] = &[
 /// The steps towards a repository.
 pub(crate) fn pipeline() -> Result<Pipeline<RepoState>, Error> {
     Pipeline::builder("gitrepo")
-        .bundle(&Common)
+        .bundle(&EveryKind)
         .step(label::step())
         .step(connect::step())
         .step(key_pairs::step())

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 
 use super::{ClusterState, MANAGER, bootstrap, tenant_of, vault};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{CLAIM, Common, FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
+use crate::frame::{CLAIM, EveryKind, FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
 use crate::resources::{Cluster, ClusterSpec, Tenant};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
@@ -28,7 +28,7 @@ const SPEC: Slot<ClusterSpec> = Slot::new("spec");
 /// The steps towards a cluster.
 pub(super) fn pipeline() -> Result<Pipeline<ClusterState>, Error> {
     Pipeline::builder("cluster")
-        .bundle(&Common)
+        .bundle(&EveryKind)
         .step(resolve_tenant())
         .step(fields())
         .step(service_account())

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use super::content::{files, variables};
 use super::{MANAGER, TEMPLATE, TenantState};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{CLAIM, Common, FINALIZER, Upkeep, owner_of};
+use crate::frame::{CLAIM, EveryKind, FINALIZER, Upkeep, owner_of};
 use crate::resources::{Tenant, TenantSpec};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
@@ -29,7 +29,7 @@ const SPEC: Slot<TenantSpec> = Slot::new("spec");
 /// The steps towards a tenant.
 pub(super) fn pipeline() -> Result<Pipeline<TenantState>, Error> {
     Pipeline::builder("tenant")
-        .bundle(&Common)
+        .bundle(&EveryKind)
         .step(fields())
         .step(service_account())
         .step(token_secret())

@@ -17,9 +17,9 @@ pub(crate) trait Claimable: Snapshot<Object: Readable> {
 }
 
 /// The steps of all kinds, towards what an object asks for. A step that all are to have is added here, and nowhere else.
-pub(crate) struct Common;
+pub(crate) struct EveryKind;
 
-impl<S: Claimable> Bundle<S> for Common {
+impl<S: Claimable> Bundle<S> for EveryKind {
     fn steps(&self) -> Vec<Box<dyn Step<S>>> {
         vec![Box::new(claiming())]
     }
