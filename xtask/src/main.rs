@@ -7,6 +7,7 @@
 )]
 
 mod charts;
+mod earlier_release;
 mod fuzz;
 mod fuzz_oracle;
 mod generate;
@@ -16,6 +17,7 @@ mod process;
 mod repository;
 mod setup;
 mod simulate;
+mod statements;
 mod test;
 
 use std::process::ExitCode;
@@ -50,6 +52,10 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Write the files that are made from code: the definitions of the custom resources in `deploy/crds`.
     Generate,
+    /// Write down what the inventory asks of databases: `crates/inventory/statements`.
+    Statements,
+    /// Build the release before this one, and let it work on a database of today's.
+    EarlierRelease(earlier_release::Arguments),
     /// Run schedules of motherships, workers and faults in virtual time; a failing seed tells how to see it again.
     Simulate(simulate::Arguments),
     /// Find out which functions a render runs, and have them lie side by side in the binary (needs valgrind).
@@ -67,6 +73,8 @@ fn main() -> ExitCode {
         Task::FuzzOracle(arguments) => fuzz_oracle::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&repository, &arguments),
         Task::Generate => generate::run(&repository),
+        Task::Statements => statements::run(&repository),
+        Task::EarlierRelease(arguments) => earlier_release::run(&repository, &arguments),
         Task::Simulate(arguments) => simulate::run(&repository, &arguments),
         Task::LinkOrder(arguments) => link_order::run(&repository, &arguments),
         Task::Lint(arguments) => lint::run(&repository, &arguments),

@@ -9,7 +9,7 @@ use evenkeel_realparts::Cache;
 
 use crate::process::{cargo, describe};
 use crate::repository::Repository;
-use crate::{setup, simulate};
+use crate::{earlier_release, setup, simulate, statements};
 
 /// How many failed tests are run again, alone, before the run is failed. A test that then passes is unsteady: a fault
 /// to be mended, named in the closing lines, but none that says anything of the change at hand. More than these are no
@@ -97,6 +97,18 @@ fn tests(
     }
     // A relative path would mean another folder to each test: they run in the folders of their crates.
     command.env("EVENKEEL_CACHE", cache.root());
+    let recording = statements::Recording::new()?;
+    let (name, folder) = recording.variable();
+    command.env(name, folder);
+    let earlier = earlier_release::Statements::newest(repository)?;
+    if let Some(earlier) = &earlier {
+        println!(
+            "\nthe statements of {} are tried on today's schema",
+            earlier.release
+        );
+        let (name, folder) = earlier.variable();
+        command.env(name, folder);
+    }
     // A snapshot that differs is a failure here, not a file to look at later.
     command.env("INSTA_UPDATE", "no");
     let line = describe(&command);
@@ -114,6 +126,9 @@ fn tests(
         }
     }
     let status = child.wait().context("cannot wait for the tests")?;
+    if status.success() {
+        recording.check(repository)?;
+    }
     Ok((status, tally))
 }
 

@@ -39,6 +39,8 @@ mod options;
 mod processes;
 mod queue;
 mod reconciliations;
+#[cfg(feature = "recorded-statements")]
+mod recorded;
 mod renders;
 mod retention;
 mod revisions;

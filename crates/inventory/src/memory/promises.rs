@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use evenkeel_core::{
-    ClusterId, ClusterState, OperationId, OperationState, OperationStateKind, ReconciliationState,
-    Transition as _,
+    ClusterId, ClusterState, DeleteMode, OperationId, OperationState, OperationStateKind,
+    ReconciliationState, Transition as _,
 };
 
 use super::rows::{ClusterRow, OperationRow, Rows, RunRow};
@@ -56,7 +56,10 @@ impl Rows {
         if state == ClusterState::Deleted && !live.is_empty() {
             return Some(format!("cluster {id} is deleted and worked on"));
         }
+        // Who forgets a cluster leaves everything at it as it is.
+        let forgotten = row.deletion.is_some_and(|(mode, _)| mode == DeleteMode::Forget);
         if state == ClusterState::Deleted
+            && !forgotten
             && let Some(operation) = self.running_operations(id).next()
         {
             let component = &operation.component;

@@ -13,6 +13,8 @@ use sqlx::sqlite::{Sqlite, SqliteArguments};
 
 use super::connection::{Connection, Executor, Pool};
 use super::failures::reading_again;
+#[cfg(feature = "recorded-statements")]
+use super::recorded;
 use super::row::{Cell, Row};
 
 /// One statement, as each database wants it.
@@ -143,6 +145,8 @@ impl<'q> Query<'q> {
     }
 
     fn sqlite(self) -> SqlxQuery<'q, Sqlite, SqliteArguments> {
+        #[cfg(feature = "recorded-statements")]
+        recorded::note(recorded::Database::Sqlite, self.statement.sqlite);
         self.values
             .into_iter()
             .fold(sqlx::query(self.statement.sqlite), |query, value| match value {
@@ -155,6 +159,8 @@ impl<'q> Query<'q> {
     }
 
     fn postgres(self) -> SqlxQuery<'q, Postgres, PgArguments> {
+        #[cfg(feature = "recorded-statements")]
+        recorded::note(recorded::Database::Postgres, self.statement.postgres);
         self.values
             .into_iter()
             .fold(sqlx::query(self.statement.postgres), |query, value| match value {
@@ -363,6 +369,8 @@ impl Batch {
                 Ok(touched)
             }
             (Connection::Postgres(open), _) => {
+                #[cfg(feature = "recorded-statements")]
+                recorded::note(recorded::Database::Postgres, self.statement.postgres);
                 let mut columns: Vec<Column> = first.iter().map(Column::of).collect();
                 for row in self.rows {
                     for (column, value) in columns.iter_mut().zip(row) {

@@ -7,3 +7,4 @@ mod contract;
 mod fixture;
 mod postgres;
 mod sqlite;
+mod statements;
