@@ -79,6 +79,14 @@ impl Country {
             object["kind"] = json!("CustomResourceDefinition");
             cluster.create("test", object).unwrap();
         }
+        eventually("the kinds are served", async || {
+            let kinds = ["Tenant", "Cluster", "GitRepo", "TenantTemplate"];
+            let unserved = kinds
+                .into_iter()
+                .find(|kind| cluster.list("syn.tools/v1alpha1", kind, "").is_err());
+            unserved.map_or(Ok(()), Err)
+        })
+        .await;
         Self { simulator, cluster }
     }
 

@@ -1,6 +1,7 @@
 //! The simulated Kubernetes API with its tenants and clusters.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use anyhow::Context;
 use evenkeel_operator::resources::definitions;
@@ -17,6 +18,9 @@ const GROUP_VERSION: &str = "syn.tools/v1alpha1";
 const PEOPLE: &str = "bench";
 /// Writes that watches can be behind.
 const HISTORY: usize = 200_000;
+/// How long a kind may take until it is served, and how often that is looked at.
+const SERVED_MAX: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A key that opens nothing.
 const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -49,6 +53,7 @@ impl Land {
                 "CustomResourceDefinition",
             ))?;
         }
+        land.served().await?;
         land.write(json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "host", "namespace": NAMESPACE },
             "stringData": { "endpoint": hosts.url(), "token": "glpat-bench", "hostKeys": "git ssh-ed25519 KEY" },
@@ -81,6 +86,24 @@ impl Land {
             land.token(&made)?;
         }
         Ok(land)
+    }
+
+    /// Waits until the kinds that were defined are served.
+    async fn served(&self) -> anyhow::Result<()> {
+        let serving = async {
+            while self
+                .cluster
+                .list(GROUP_VERSION, "TenantTemplate", NAMESPACE)
+                .is_err()
+                || self.cluster.list(GROUP_VERSION, "Tenant", NAMESPACE).is_err()
+                || self.cluster.list(GROUP_VERSION, "GitRepo", NAMESPACE).is_err()
+                || self.cluster.list(GROUP_VERSION, "Cluster", NAMESPACE).is_err()
+            {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let served = tokio::time::timeout(SERVED_MAX, serving).await;
+        served.context("the custom resources are not served")
     }
 
     pub(super) fn kubeconfig(&self) -> &str {
