@@ -171,8 +171,9 @@ async fn a_host_that_is_lost_holds_the_object_until_somebody_lets_it_go(site: &S
 #[tokio::test]
 async fn a_repository_that_the_host_deletes_later_is_gone_and_its_name_is_waited_for() {
     let site = Site::gitlab().await;
-    // A real one does as it is set.
-    let Some(double) = site.double() else { return };
+    let Some(double) = site.double_or("deletions that are delayed") else {
+        return;
+    };
     double.delay_deletions(true);
     let world = World::new(&site).await;
     world.write("later", json!({ "deletionPolicy": "Delete" })).await;

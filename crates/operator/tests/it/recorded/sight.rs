@@ -28,7 +28,7 @@ pub(super) async fn of(land: &Land) -> Sight {
     add::<Role>(land, &mut sight).await;
     add::<RoleBinding>(land, &mut sight).await;
     form::vault(&mut sight, &secrets(&land.mount));
-    if let Some(double) = land.site.double() {
+    if let Some(double) = land.site.double_or("what projects hold") {
         form::projects(&mut sight, &double.projects());
     }
     sight
