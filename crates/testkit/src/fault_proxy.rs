@@ -335,7 +335,7 @@ async fn handle(state: Arc<State>, request: Request<Incoming>) -> Result<Answer,
         .unwrap_or_else(PoisonError::into_inner)
         .filter(|(at, _)| *at == number)
         .map(|(_, fault)| fault)
-        .or(*state.outage.lock().unwrap_or_else(PoisonError::into_inner));
+        .or_else(|| *state.outage.lock().unwrap_or_else(PoisonError::into_inner));
     match fault {
         Some(CallFault::Hang) => return std::future::pending().await,
         Some(CallFault::CutBefore) => return Err(Cut),

@@ -164,7 +164,7 @@ impl Site {
                 let name = format!("evenkeel-{}-{number}", uuid::Uuid::new_v4().simple());
                 real.group
                     .as_ref()
-                    .map_or(name.clone(), |group| format!("{group}/{name}"))
+                    .map_or_else(|| name.clone(), |group| format!("{group}/{name}"))
             }
             Self::Gitea | Self::GitLab(GitLabSite::Double(_)) => format!("group-{number}"),
         };

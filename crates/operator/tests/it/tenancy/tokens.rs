@@ -42,7 +42,7 @@ async fn a_token_is_asked_for_kept_and_replaced_in_time() {
         review(&land, &first).await,
         "the one before goes on until its end"
     );
-    assert!(RENEWED_AFTER < DAYS);
+    const { assert!(RENEWED_AFTER < DAYS) };
 }
 
 #[tokio::test]
