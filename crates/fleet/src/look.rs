@@ -24,7 +24,6 @@ use evenkeel_inventory::{
 use evenkeel_telemetry::CancellationToken;
 use jiff::Timestamp;
 
-use crate::batch::Ending;
 use crate::fleet::Inner;
 use crate::planner::Planned;
 use crate::requests::warn_of;
@@ -445,13 +444,7 @@ impl Look<'_> {
 
     async fn record(&self, change: StatusChange) -> Result<(), inventory::Error> {
         let (state, reason) = (change.state, change.reason.clone());
-        // Together with what other looks found; each transaction is one wait for the disk.
-        let id = self.cluster.id.clone();
-        let recorded = match self.inner.statuses.write((id, change.clone())).await {
-            Ok(recorded) => recorded?,
-            Err(Ending) => self.inner.store.record_status(&self.cluster.id, change).await?,
-        };
-        match recorded {
+        match self.inner.store.record_status(&self.cluster.id, change).await? {
             Recorded::Changed => tracing::info!(state = state.as_str(), reason, "status"),
             Recorded::Unchanged => tracing::debug!(state = state.as_str(), reason, "status stays"),
             Recorded::Outdated => tracing::debug!("the cluster changed while it was looked at"),
@@ -507,21 +500,5 @@ pub(crate) async fn write_notes(
         }
     };
     inner.notes.serve(stop, write).await;
-    Ok(())
-}
-
-/// Writes what looks found, many at once.
-///
-/// # Errors
-/// None.
-pub(crate) async fn write_statuses(
-    inner: Arc<Inner>,
-    stop: CancellationToken,
-) -> Result<(), std::convert::Infallible> {
-    let write = |changes| {
-        let store = Arc::clone(&inner.store);
-        async move { store.record_statuses(changes).await }
-    };
-    inner.statuses.serve(stop, write).await;
     Ok(())
 }

@@ -27,9 +27,6 @@ const BACKSTOP: Duration = Duration::from_secs(30);
 /// How many due clusters are fetched at least; more than are looked at together, so that a long queue is not asked for
 /// again after every look.
 const FETCHED_MIN: usize = 64;
-/// Before the due clusters are asked for again: on a busy fleet each look that ends changes who is due, and whoever came meanwhile
-/// is seen in time.
-const FETCH_PAUSE: Duration = Duration::from_millis(10);
 /// How long a cluster whose look failed for a reason of ours keeps its slot, so that it is not looked at in a busy loop.
 const TROUBLE_PAUSE: Duration = Duration::from_secs(2);
 /// How long a look may take before it is dropped for a newer version of its cluster; twice as long after each that was
@@ -51,12 +48,9 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
     let mut due = inner.store.signals().subscribe(Signal::ClusterDue);
     let mut scheduler = Scheduler::new(inner);
     let mut fetch = true;
-    let mut may_fetch_at = Instant::now();
     while !stop.is_cancelled() {
-        if fetch && may_fetch_at <= Instant::now() {
+        if fetch {
             scheduler.fetch().await?;
-            fetch = false;
-            may_fetch_at = Instant::now() + FETCH_PAUSE;
         }
         scheduler.start();
         // Whoever was fetched and not started waits for a slot; else for the next moment.
@@ -70,11 +64,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
             .overtake_at
             .map(|at| at.saturating_duration_since(Instant::now()));
         let wait = overtake.map_or(wait, |overtake| overtake.min(wait));
-        let wait = match fetch {
-            true => wait.min(may_fetch_at.saturating_duration_since(Instant::now())),
-            false => wait,
-        };
-        fetch |= tokio::select! {
+        fetch = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
             more = due.changed() => if more { true } else { return Ok(()) },
