@@ -126,8 +126,11 @@ fn tests(
         }
     }
     let status = child.wait().context("cannot wait for the tests")?;
-    if status.success() {
-        recording.check(repository)?;
+    // To be known before a release, and no fault of the change at hand.
+    if status.success()
+        && let Err(lacking) = recording.check(repository)
+    {
+        println!("\nnote: {lacking:#}");
     }
     Ok((status, tally))
 }

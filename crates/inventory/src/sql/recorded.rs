@@ -10,7 +10,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 /// The variable that names the folder they are written to; without it nothing is recorded.
 const FOLDER: &str = "EVENKEEL_RECORD_STATEMENTS";
 
-/// A database's file in the folder, one statement a line.
+/// A database's file in the folder, one statement a line; on PostgreSQL with the types of its parameters behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Database {
     Sqlite,
@@ -27,19 +27,22 @@ impl Database {
 }
 
 /// Appends a statement that this process has not recorded yet. Many processes write to one file.
-pub(super) fn note(database: Database, statement: &'static str) {
+pub(super) fn note(database: Database, statement: &str, types: &[String]) {
     static PLACE: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os(FOLDER).map(PathBuf::from));
-    static SEEN: Mutex<BTreeSet<(Database, &'static str)>> = Mutex::new(BTreeSet::new());
+    static SEEN: Mutex<BTreeSet<(Database, String)>> = Mutex::new(BTreeSet::new());
     let Some(folder) = &*PLACE else { return };
+    let line = match types {
+        [] => format!("{statement}\n"),
+        types => format!("{statement} /* {} */\n", types.join(", ")),
+    };
     let is_new = SEEN
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .insert((database, statement));
+        .insert((database, line.clone()));
     if !is_new {
         return;
     }
     let path = folder.join(database.file());
-    let line = format!("{statement}\n");
     let written = OpenOptions::new()
         .create(true)
         .append(true)

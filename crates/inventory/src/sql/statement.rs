@@ -146,7 +146,7 @@ impl<'q> Query<'q> {
 
     fn sqlite(self) -> SqlxQuery<'q, Sqlite, SqliteArguments> {
         #[cfg(feature = "recorded-statements")]
-        recorded::note(recorded::Database::Sqlite, self.statement.sqlite);
+        recorded::note(recorded::Database::Sqlite, self.statement.sqlite, &[]);
         self.values
             .into_iter()
             .fold(sqlx::query(self.statement.sqlite), |query, value| match value {
@@ -160,7 +160,14 @@ impl<'q> Query<'q> {
 
     fn postgres(self) -> SqlxQuery<'q, Postgres, PgArguments> {
         #[cfg(feature = "recorded-statements")]
-        recorded::note(recorded::Database::Postgres, self.statement.postgres);
+        {
+            let types: Vec<String> = self
+                .values
+                .iter()
+                .map(|value| value.type_name().to_owned())
+                .collect();
+            recorded::note(recorded::Database::Postgres, self.statement.postgres, &types);
+        }
         self.values
             .into_iter()
             .fold(sqlx::query(self.statement.postgres), |query, value| match value {
@@ -294,6 +301,18 @@ pub(crate) fn batch_at_once(statement: impl Into<Statement>) -> Batch {
 }
 
 impl Value<'_> {
+    /// What PostgreSQL calls its type.
+    #[cfg(feature = "recorded-statements")]
+    fn type_name(&self) -> &'static str {
+        match self {
+            Self::Int(_) => "bigint",
+            Self::Bool(_) => "boolean",
+            Self::Text(_) => "text",
+            Self::Bytes(_) => "bytea",
+            Self::Texts(_) => "text[]",
+        }
+    }
+
     fn into_json(self) -> serde_json::Value {
         match self {
             Self::Int(value) => value.into(),
@@ -370,7 +389,13 @@ impl Batch {
             }
             (Connection::Postgres(open), _) => {
                 #[cfg(feature = "recorded-statements")]
-                recorded::note(recorded::Database::Postgres, self.statement.postgres);
+                {
+                    let types: Vec<String> = first
+                        .iter()
+                        .map(|value| format!("{}[]", value.type_name()))
+                        .collect();
+                    recorded::note(recorded::Database::Postgres, self.statement.postgres, &types);
+                }
                 let mut columns: Vec<Column> = first.iter().map(Column::of).collect();
                 for row in self.rows {
                     for (column, value) in columns.iter_mut().zip(row) {

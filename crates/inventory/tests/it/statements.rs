@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use evenkeel_core::ManualClock;
 use evenkeel_inventory::SqlStore;
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqlSafeStr as _, SqliteConnection};
+use sqlx::postgres::PgTypeInfo;
+use sqlx::{
+    AssertSqlSafe, Connection as _, Executor as _, PgConnection, Postgres, SqlSafeStr as _, SqliteConnection,
+    Type,
+};
 
 use crate::fixture::*;
 
@@ -36,18 +40,46 @@ fn statements(file: &str) -> Vec<String> {
     statements
 }
 
-/// What a database does not understand, with its reasons.
-macro_rules! refused {
-    ($connection:expr, $statements:expr) => {{
-        let mut refused = Vec::new();
-        for statement in $statements {
-            let text = AssertSqlSafe(statement.clone()).into_sql_str();
-            if let Err(error) = $connection.prepare(text).await {
-                refused.push(format!("{error}: {statement}"));
-            }
+/// What SQLite does not understand, with its reasons.
+async fn refused_by_sqlite(connection: &mut SqliteConnection, statements: Vec<String>) -> Vec<String> {
+    let mut refused = Vec::new();
+    for statement in statements {
+        let text = AssertSqlSafe(statement.clone()).into_sql_str();
+        if let Err(error) = connection.prepare(text).await {
+            refused.push(format!("{error}: {statement}"));
         }
-        refused
-    }};
+    }
+    refused
+}
+
+/// The same of PostgreSQL, which has to know the types of the parameters.
+async fn refused_by_postgres(connection: &mut PgConnection, statements: Vec<String>) -> Vec<String> {
+    let mut refused = Vec::new();
+    for statement in statements {
+        let types: Vec<PgTypeInfo> = statement
+            .rsplit_once(" /* ")
+            .map(|(_, types)| types.trim_end_matches(" */").split(", ").map(type_of).collect())
+            .unwrap_or_default();
+        let text = AssertSqlSafe(statement.clone()).into_sql_str();
+        if let Err(error) = connection.prepare_with(text, &types).await {
+            refused.push(format!("{error}: {statement}"));
+        }
+    }
+    refused
+}
+
+fn type_of(name: &str) -> PgTypeInfo {
+    match name {
+        "bigint" => <i64 as Type<Postgres>>::type_info(),
+        "bigint[]" => <Vec<i64> as Type<Postgres>>::type_info(),
+        "boolean" => <bool as Type<Postgres>>::type_info(),
+        "boolean[]" => <Vec<bool> as Type<Postgres>>::type_info(),
+        "text" => <String as Type<Postgres>>::type_info(),
+        "text[]" => <Vec<String> as Type<Postgres>>::type_info(),
+        "bytea" => <Vec<u8> as Type<Postgres>>::type_info(),
+        "bytea[]" => <Vec<Vec<u8>> as Type<Postgres>>::type_info(),
+        other => panic!("type {other}"),
+    }
 }
 
 fn clock() -> Arc<ManualClock> {
@@ -68,7 +100,7 @@ async fn sqlite(directory: &tempfile::TempDir) -> SqliteConnection {
 async fn sqlite_understands_the_statements_of_the_last_release() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = sqlite(&directory).await;
-    let refused = refused!(connection, statements("sqlite.sql"));
+    let refused = refused_by_sqlite(&mut connection, statements("sqlite.sql")).await;
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
@@ -76,7 +108,7 @@ async fn sqlite_understands_the_statements_of_the_last_release() {
 async fn postgres_understands_the_statements_of_the_last_release() {
     let fleet = Fleet::<Pg>::new().await;
     let mut connection = PgConnection::connect(&fleet.backend.url).await.unwrap();
-    let refused = refused!(connection, statements("postgres.sql"));
+    let refused = refused_by_postgres(&mut connection, statements("postgres.sql")).await;
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
@@ -88,7 +120,7 @@ async fn a_column_that_is_gone_is_told() {
         "SELECT id FROM clusters".to_owned(),
         "SELECT gone FROM clusters".to_owned(),
     ];
-    let refused = refused!(connection, gone);
+    let refused = refused_by_sqlite(&mut connection, gone.to_vec()).await;
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(refused[0].contains("no such column: gone"), "{refused:?}");
 }

@@ -241,6 +241,7 @@ fn writes(land: &Land) -> usize {
 async fn converges(land: &Land, faults: &[Fault], expected: &str) {
     populate(land).await;
     suffer(land, faults).await;
+    land.rest();
     land.settle().await;
     let before = writes(land);
     let (written, timelines) = land.round().await;

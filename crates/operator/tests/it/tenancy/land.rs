@@ -12,6 +12,7 @@ use evenkeel_simulator::Cluster as Simulated;
 use evenkeel_steps::Conclusion;
 use evenkeel_telemetry::{OnCancel, OnError, SystemClock, Tasks};
 use evenkeel_testkit::{FaultProxy, eventually};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -238,8 +239,14 @@ impl Land {
         panic!("not settled after {ROUNDS_MAX} rounds: {seen}");
     }
 
-    /// One pass over every object, whatever goes wrong.
+    /// Lets the longest pause pass for which a host is left alone.
+    pub(crate) fn rest(&self) {
+        self.clock.advance(SignedDuration::from_secs(5 * 60 + 1));
+    }
+
+    /// One pass over every object, whatever goes wrong, after whatever pause a host asked for.
     pub(crate) async fn stumble(&self) {
+        self.rest();
         self.tokens().await;
         for name in names(&self.api::<Tenant>()).await {
             let _ = self.tenants.pass(&self.namespace, &name).await;
