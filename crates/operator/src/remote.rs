@@ -205,6 +205,16 @@ impl Remote {
         }
     }
 
+    /// The same with words of ours.
+    pub(crate) fn refused(&self, doing: String, status: StatusCode, problem: String) -> Error {
+        Error::Refused {
+            system: self.system(),
+            doing,
+            status: status.as_u16(),
+            problem,
+        }
+    }
+
     pub(crate) fn not_understood(&self, doing: &str, problem: impl Into<String>) -> Error {
         Error::NotUnderstood {
             system: self.system,

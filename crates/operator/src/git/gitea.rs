@@ -154,18 +154,9 @@ impl Gitea {
             || answer.status == StatusCode::UNPROCESSABLE_ENTITY && text.contains("exist");
         if is_taken {
             let problem = format!("another repository is at {place}");
-            return Err(self.refused(doing.to_owned(), answer.status, problem));
+            return Err(self.rest.remote.refused(doing.to_owned(), answer.status, problem));
         }
         Ok(answer)
-    }
-
-    fn refused(&self, doing: String, status: StatusCode, problem: String) -> Error {
-        Error::Refused {
-            system: self.rest.remote.system(),
-            doing,
-            status: status.as_u16(),
-            problem,
-        }
     }
 
     /// Whose repositories a group has: an organisation's, or our own.
@@ -242,7 +233,7 @@ impl GitHost for Gitea {
             Some(Owner::Ourselves) => vec!["user", "repos"],
             None => {
                 let problem = format!("there is no such organisation: create {}", path.group());
-                return Err(self.refused(doing, StatusCode::NOT_FOUND, problem));
+                return Err(self.rest.remote.refused(doing, StatusCode::NOT_FOUND, problem));
             }
         };
         let request = Request {
@@ -275,7 +266,7 @@ impl GitHost for Gitea {
         let doing = project.moving_to(&to);
         if self.owner(group).await?.is_none() {
             let problem = format!("there is no such organisation: create {group}");
-            return Err(self.refused(doing, StatusCode::NOT_FOUND, problem));
+            return Err(self.rest.remote.refused(doing, StatusCode::NOT_FOUND, problem));
         }
         let path = [&repository(project)[..], &["transfer"]].concat();
         let request = Request::new(&doing, Method::POST, &path).body(json!({ "new_owner": group }));

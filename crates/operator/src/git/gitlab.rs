@@ -197,19 +197,14 @@ impl GitLab {
             .call(Request::new(&doing, Method::PUT, &path).body(body))
             .await?;
         if answer.status == StatusCode::BAD_REQUEST && wire::says(&answer.body, &TAKEN) {
-            return Err(self.refused(doing, answer.status, format!("another repository is at {to}")));
+            return Err(self.rest.remote.refused(
+                doing,
+                answer.status,
+                format!("another repository is at {to}"),
+            ));
         }
         let body = self.rest.successful(&doing, answer)?;
         self.understand(&doing, wire::project(&body))
-    }
-
-    fn refused(&self, doing: String, status: StatusCode, problem: String) -> Error {
-        Error::Refused {
-            system: self.rest.remote.system(),
-            doing,
-            status: status.as_u16(),
-            problem,
-        }
     }
 
     async fn edit(&self, doing: &str, project: &Project, body: Value) -> Result<(), Error> {
@@ -268,7 +263,7 @@ impl GitHost for GitLab {
         let doing = format!("create the repository {path}");
         let Some(namespace) = self.namespace(path.group()).await? else {
             let problem = format!("there is no such group: create {}", path.group());
-            return Err(self.refused(doing, StatusCode::NOT_FOUND, problem));
+            return Err(self.rest.remote.refused(doing, StatusCode::NOT_FOUND, problem));
         };
         let body = json!({
             "name": path.name(), "path": path.name(), "namespace_id": namespace, "description": description,
@@ -295,7 +290,10 @@ impl GitHost for GitLab {
         let to = RepoPath::new(group, project.path.name())?;
         let Some(namespace) = self.namespace(group).await? else {
             let problem = format!("there is no such group: create {group}");
-            return Err(self.refused(project.moving_to(&to), StatusCode::NOT_FOUND, problem));
+            return Err(self
+                .rest
+                .remote
+                .refused(project.moving_to(&to), StatusCode::NOT_FOUND, problem));
         };
         self.shift(project, &to, &["transfer"], json!({ "namespace": namespace }))
             .await

@@ -3,7 +3,6 @@
 use evenkeel_operator::resources::ConditionStatus;
 use evenkeel_steps::Conclusion;
 use evenkeel_testkit::CallFault;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use super::World;
@@ -148,16 +147,8 @@ async fn one_of_the_predecessor_is_moved_too(site: &Site) {
     let world = World::new(site).await;
     let project = world.host().create(&world.path("old"), "").await.unwrap();
     world.write("old", json!({ "repoName": "new" })).await;
-    let status = json!({ "status": { "url": world.url("old"), "phase": "created", "type": "gitlab" } });
-    let params = PatchParams {
-        field_manager: Some("manager".to_owned()),
-        ..PatchParams::default()
-    };
-    world
-        .objects()
-        .patch_status("old", &params, &Patch::Merge(&status))
-        .await
-        .unwrap();
+    let status = json!({ "url": world.url("old"), "phase": "created", "type": "gitlab" });
+    world.write_as_predecessor("old", status).await;
     world.converge("old").await;
     assert_eq!(world.project("new").await.unwrap().id, project.id);
     assert_eq!(world.status("old").await.url, Some(world.url("new")));

@@ -80,27 +80,15 @@ async fn the_predecessors_proof_of_ownership_counts(site: &Site) {
     let world = World::new(site).await;
     let project = world.host().create(&world.path("old"), "").await.unwrap();
     world.write("old", json!({})).await;
-    let status = json!({ "status": { "url": world.url("old"), "phase": "created", "type": "gitlab" } });
-    let params = PatchParams {
-        field_manager: Some("manager".to_owned()),
-        ..PatchParams::default()
-    };
-    world
-        .objects()
-        .patch_status("old", &params, &Patch::Merge(&status))
-        .await
-        .unwrap();
+    let status = json!({ "url": world.url("old"), "phase": "created", "type": "gitlab" });
+    world.write_as_predecessor("old", status).await;
     world.converge("old").await;
     assert_eq!(world.project("old").await.unwrap().id, project.id);
     world.assert_settled("old").await;
     // An address of another place proves nothing: it is made at the new one.
     world.write("new", json!({})).await;
-    let status = json!({ "status": { "url": "ssh://git@elsewhere/a/b.git" } });
-    world
-        .objects()
-        .patch_status("new", &params, &Patch::Merge(&status))
-        .await
-        .unwrap();
+    let status = json!({ "url": "ssh://git@elsewhere/a/b.git" });
+    world.write_as_predecessor("new", status).await;
     world.converge("new").await;
     assert_eq!(world.status("new").await.url, Some(world.url("new")));
     world.assert_settled("new").await;

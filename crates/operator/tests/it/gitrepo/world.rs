@@ -156,6 +156,19 @@ impl<'a> World<'a> {
         self.repos.pass(&self.namespace, name).await.unwrap()
     }
 
+    /// Writes a status as the predecessor's controller does.
+    pub(crate) async fn write_as_predecessor(&self, name: &str, status: Value) {
+        let params = PatchParams {
+            field_manager: Some("manager".to_owned()),
+            ..PatchParams::default()
+        };
+        let status = json!({ "status": status });
+        self.objects()
+            .patch_status(name, &params, &Patch::Merge(&status))
+            .await
+            .unwrap();
+    }
+
     /// Lets the time pass until a pass that left something open says that the next one is due: a host may have asked for a pause.
     pub(crate) fn wait_until_due(&self, passed: &Passed) {
         let is_open = passed
