@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use evenkeel_cluster::{KubeconfigPolicy, Owner};
 use evenkeel_component::{Kustomize, Reconciler};
-use evenkeel_core::{Clock, ClusterName, ClusterState, Kubeconfig};
-use evenkeel_inventory::{CheckNote, Report, Settled, Store};
+use evenkeel_core::{Clock, ClusterId, ClusterName, ClusterState, Kubeconfig};
+use evenkeel_inventory::{self as inventory, CheckNote, Recorded, Report, Settled, StatusChange, Store};
 use evenkeel_source::{DirectoryPolicy, Remote, Signatures, Sources};
 use evenkeel_telemetry::metrics::StepMetrics;
 use evenkeel_telemetry::{Metrics, Restart, Tasks};
@@ -86,6 +86,8 @@ pub(crate) struct Inner {
     pub(crate) refused_calls: RefusedCalls,
     pub(crate) broker: Option<Broker>,
     pub(crate) notes: Batch<CheckNote, Result<(), String>>,
+    /// Statuses that looks found, written together.
+    pub(crate) statuses: Batch<(ClusterId, StatusChange), Result<Recorded, inventory::Error>>,
     pub(crate) reports: Batch<Report, Result<Settled, evenkeel_inventory::Error>>,
     metrics: Metrics,
     /// Where its clusters are.
@@ -185,6 +187,7 @@ impl Fleet {
             refused_calls: RefusedCalls::default(),
             broker,
             notes: Batch::new(),
+            statuses: Batch::new(),
             reports: Batch::new(),
             metrics,
             site: Arc::new(Targeted),
@@ -286,6 +289,7 @@ impl Inner {
         let role = self.settings.role;
         if role.looks() {
             service!(self, "check-notes", look::write_notes);
+            service!(self, "check-statuses", look::write_statuses);
             service!(self, "bookkeeper", bookkeeper::serve);
         }
         if role.works() {
@@ -361,6 +365,7 @@ impl Inner {
             refused_calls: RefusedCalls::default(),
             broker: None,
             notes: Batch::new(),
+            statuses: Batch::new(),
             reports: Batch::new(),
             metrics: unused.metrics,
             site,

@@ -24,6 +24,7 @@ use evenkeel_inventory::{
 use evenkeel_telemetry::CancellationToken;
 use jiff::Timestamp;
 
+use crate::batch::Ending;
 use crate::fleet::Inner;
 use crate::planner::Planned;
 use crate::requests::warn_of;
@@ -444,7 +445,13 @@ impl Look<'_> {
 
     async fn record(&self, change: StatusChange) -> Result<(), inventory::Error> {
         let (state, reason) = (change.state, change.reason.clone());
-        match self.inner.store.record_status(&self.cluster.id, change).await? {
+        // Together with what other looks found; each transaction is one wait for the disk.
+        let id = self.cluster.id.clone();
+        let recorded = match self.inner.statuses.write((id, change.clone())).await {
+            Ok(recorded) => recorded?,
+            Err(Ending) => self.inner.store.record_status(&self.cluster.id, change).await?,
+        };
+        match recorded {
             Recorded::Changed => tracing::info!(state = state.as_str(), reason, "status"),
             Recorded::Unchanged => tracing::debug!(state = state.as_str(), reason, "status stays"),
             Recorded::Outdated => tracing::debug!("the cluster changed while it was looked at"),
@@ -500,5 +507,21 @@ pub(crate) async fn write_notes(
         }
     };
     inner.notes.serve(stop, write).await;
+    Ok(())
+}
+
+/// Writes what looks found, many at once.
+///
+/// # Errors
+/// None.
+pub(crate) async fn write_statuses(
+    inner: Arc<Inner>,
+    stop: CancellationToken,
+) -> Result<(), std::convert::Infallible> {
+    let write = |changes| {
+        let store = Arc::clone(&inner.store);
+        async move { store.record_statuses(changes).await }
+    };
+    inner.statuses.serve(stop, write).await;
     Ok(())
 }

@@ -27,6 +27,9 @@ const BACKSTOP: Duration = Duration::from_secs(30);
 /// How many due clusters are fetched at least; more than are looked at together, so that a long queue is not asked for
 /// again after every look.
 const FETCHED_MIN: usize = 64;
+/// Between two questions for the due clusters: on a busy fleet every look that ends changes who is due, and one answer
+/// serves all that ended meanwhile.
+const FETCH_PAUSE: Duration = Duration::from_millis(10);
 /// How long a cluster whose look failed for a reason of ours keeps its slot, so that it is not looked at in a busy loop.
 const TROUBLE_PAUSE: Duration = Duration::from_secs(2);
 /// How long a look may take before it is dropped for a newer version of its cluster; twice as long after each that was
@@ -48,23 +51,20 @@ pub(crate) async fn serve(inner: Arc<Inner>, stop: CancellationToken) -> Result<
     let mut due = inner.store.signals().subscribe(Signal::ClusterDue);
     let mut scheduler = Scheduler::new(inner);
     let mut fetch = true;
+    let mut may_fetch_at = Instant::now();
     while !stop.is_cancelled() {
-        if fetch {
+        if fetch && may_fetch_at <= Instant::now() {
             scheduler.fetch().await?;
+            fetch = false;
+            may_fetch_at = Instant::now() + FETCH_PAUSE;
         }
         scheduler.start();
-        // Whoever was fetched and not started waits for a slot; else for the next moment.
-        let queue_is_empty = scheduler.queue.is_empty();
-        let wait = if queue_is_empty {
-            scheduler.until_next()
+        let wait = if fetch {
+            may_fetch_at.saturating_duration_since(Instant::now())
         } else {
-            BACKSTOP
+            scheduler.wait()
         };
-        let overtake = scheduler
-            .overtake_at
-            .map(|at| at.saturating_duration_since(Instant::now()));
-        let wait = overtake.map_or(wait, |overtake| overtake.min(wait));
-        fetch = tokio::select! {
+        fetch |= tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
             more = due.changed() => if more { true } else { return Ok(()) },
@@ -292,6 +292,20 @@ impl Scheduler {
                 .tasks
                 .spawn("look", OnError::Log, OnCancel::Abort, task),
         );
+    }
+
+    /// How long until something is to be done that nothing tells of.
+    fn wait(&self) -> Duration {
+        // Whoever was fetched and not started waits for a slot; else for the next moment.
+        let wait = if self.queue.is_empty() {
+            self.until_next()
+        } else {
+            BACKSTOP
+        };
+        let overtake = self
+            .overtake_at
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        overtake.map_or(wait, |overtake| overtake.min(wait))
     }
 
     /// How long until the next cluster becomes due. When those that are due are being looked at already, the end of a look

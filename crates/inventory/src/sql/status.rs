@@ -375,13 +375,38 @@ impl SqlStore {
         let mut transaction = self.write(doing).await?;
         let recorded = self.apply_status(&mut transaction, cluster, change).await?;
         transaction.commit(doing).await?;
+        self.tell(recorded, change);
+        Ok(recorded)
+    }
+
+    /// One try at all of them, or none.
+    async fn record_together(&self, changes: &[(ClusterId, StatusChange)]) -> Result<Vec<Recorded>, Error> {
+        let doing = "recording statuses";
+        let mut transaction = self.write(doing).await?;
+        // Whoever locks several clusters does so in one order.
+        let mut order: Vec<usize> = (0..changes.len()).collect();
+        order.sort_by_key(|place| changes.get(*place).map(|(cluster, _)| cluster));
+        let mut answers = vec![Recorded::Unchanged; changes.len()];
+        for place in order {
+            if let (Some((cluster, change)), Some(answer)) = (changes.get(place), answers.get_mut(place)) {
+                *answer = self.apply_status(&mut transaction, cluster, change).await?;
+            }
+        }
+        transaction.commit(doing).await?;
+        for ((_, change), recorded) in changes.iter().zip(&answers) {
+            self.tell(*recorded, change);
+        }
+        Ok(answers)
+    }
+
+    /// Tells whoever waits for what a status changes.
+    fn tell(&self, recorded: Recorded, change: &StatusChange) {
         if recorded == Recorded::Changed {
             self.signal(Signal::ClusterChanged);
         }
         if change.due != Due::Keep && recorded != Recorded::Outdated {
             self.signal(Signal::ClusterDue);
         }
-        Ok(recorded)
     }
 }
 
@@ -467,6 +492,20 @@ impl Statuses for SqlStore {
 
     async fn record_status(&self, cluster: &ClusterId, change: StatusChange) -> Result<Recorded, Error> {
         repeating(|| self.record_status_once(cluster, &change)).await
+    }
+
+    async fn record_statuses(&self, changes: Vec<(ClusterId, StatusChange)>) -> Vec<Result<Recorded, Error>> {
+        if changes.len() > 1
+            && let Ok(answers) = self.record_together(&changes).await
+        {
+            return answers.into_iter().map(Ok).collect();
+        }
+        // What is refused, or cannot be read, keeps none of the others away.
+        let mut answers = Vec::with_capacity(changes.len());
+        for (cluster, change) in changes {
+            answers.push(self.record_status(&cluster, change).await);
+        }
+        answers
     }
 
     async fn note_checks(&self, notes: &[CheckNote]) -> Result<(), Error> {

@@ -77,6 +77,7 @@ macro_rules! contract {
                     the_due_come_by_urgency,
                     a_check_does_not_wipe_out_a_change,
                     many_checks_are_noted_at_once,
+                    one_that_is_refused_keeps_no_other_away,
                     a_suspended_cluster_is_not_due,
                     failures_are_counted_per_version,
                     components_that_are_not_ready_are_named,

@@ -518,3 +518,47 @@ pub(crate) async fn an_old_look_ends_no_life<B: Backend>() {
         ClusterState::Deleted
     );
 }
+
+pub(crate) async fn one_that_is_refused_keeps_no_other_away<B: Backend>() {
+    let fleet = Fleet::<B>::new().await;
+    let store = &fleet.store;
+    let mut ids = Vec::new();
+    for name in ["c1", "c2", "c3"] {
+        ids.push(fleet.cluster(name, &["web"]).await);
+    }
+    let all = |states: [StatusChange; 3]| ids.iter().cloned().zip(states).collect::<Vec<_>>();
+    let ready = || change(ClusterState::Ready, 1);
+    // The last comes first in the order of names.
+    let mut backwards = all([ready(), ready(), change(ClusterState::Degraded, 1)]);
+    backwards.reverse();
+    let answers = store.record_statuses(backwards).await;
+    assert!(
+        answers
+            .iter()
+            .all(|answer| matches!(answer, Ok(Recorded::Changed))),
+        "{answers:?}"
+    );
+    let unknown = change(ClusterState::Ready, 9);
+    let answers = store
+        .record_statuses(all([change(ClusterState::Degraded, 1), unknown, ready()]))
+        .await;
+    assert!(
+        matches!(
+            &answers[..],
+            [
+                Ok(Recorded::Changed),
+                Err(Error::NotFound { .. }),
+                Ok(Recorded::Changed)
+            ]
+        ),
+        "{answers:?}"
+    );
+    let mut states = Vec::new();
+    for id in &ids {
+        states.push(store.cluster(id).await.unwrap().status.state);
+    }
+    assert_eq!(
+        states,
+        [ClusterState::Degraded, ClusterState::Ready, ClusterState::Ready]
+    );
+}
