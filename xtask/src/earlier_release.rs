@@ -92,9 +92,8 @@ pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> 
         return Ok(());
     };
     setup::run()?;
-    let folder = target_directory()?.join("earlier-release");
-    let earlier = build_earlier(repository, &release, &folder)?;
-    let today = build(repository, repository.root(), &target_directory()?)?;
+    let earlier = build_earlier(repository, &release)?;
+    let today = build(repository, repository.root())?;
 
     println!("\n{release} on a SQLite file of today's");
     let place = tempfile::tempdir().context("cannot make a temporary folder")?;
@@ -113,7 +112,8 @@ pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> 
 }
 
 /// Builds the earlier release in a checkout of its own.
-fn build_earlier(repository: &Repository, release: &str, folder: &Path) -> Result<PathBuf> {
+fn build_earlier(repository: &Repository, release: &str) -> Result<PathBuf> {
+    let folder = target_directory()?.join("earlier-release");
     let source = folder.join("source");
     if source.exists() {
         run_program(
@@ -128,15 +128,21 @@ fn build_earlier(repository: &Repository, release: &str, folder: &Path) -> Resul
             .arg(&source)
             .arg(release),
     )?;
-    build(repository, &source, &folder.join("target"))
+    let built = build(repository, &source)?;
+    // Beside today's, which goes to the same place: what both depend on is built once.
+    let kept = folder.join("evenkeel");
+    std::fs::copy(&built, &kept)
+        .with_context(|| format!("cannot copy {} to {}", built.display(), kept.display()))?;
+    Ok(kept)
 }
 
 /// Builds the binary of a checkout.
-fn build(repository: &Repository, source: &Path, target: &Path) -> Result<PathBuf> {
+fn build(repository: &Repository, source: &Path) -> Result<PathBuf> {
+    let target = target_directory()?;
     let mut command = cargo(repository);
     command.current_dir(source);
     command.args(["build", "--package", "evenkeel-cli"]);
-    command.env("CARGO_TARGET_DIR", target);
+    command.env("CARGO_TARGET_DIR", &target);
     run_program(&mut command)?;
     Ok(target.join("debug/evenkeel"))
 }

@@ -7,8 +7,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
 
-use crate::process::{bounded, describe, run_quietly};
+use crate::process::{bounded, describe};
 
 /// How long it may take to be there.
 const START: Duration = Duration::from_secs(60);
@@ -80,13 +81,23 @@ impl Mothership {
         &self.program
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// Runs one of its commands and answers what that printed.
+    fn run(&self, arguments: &[&str]) -> Result<Vec<u8>> {
         let mut command = Command::new(&self.program);
         command
             .args(arguments)
             .args(["--server", &self.server])
             .current_dir(&self.place);
-        command
+        let ended = bounded(&mut command, COMMAND)?;
+        let line = describe(&command);
+        match ended.status {
+            Some(status) if status.success() => Ok(ended.output),
+            Some(status) => bail!(
+                "`{line}` failed ({status}):\n{}",
+                String::from_utf8_lossy(&ended.errors)
+            ),
+            None => bail!("`{line}` took longer than {COMMAND:?}"),
+        }
     }
 
     /// Registers a cluster, or registers it anew.
@@ -94,38 +105,20 @@ impl Mothership {
         let path = self.place.join("cluster.yaml");
         let document = format!("name: {name}\ncomponents: []\n");
         std::fs::write(&path, document).with_context(|| format!("cannot write {}", path.display()))?;
-        run_quietly(
-            "registering",
-            &mut self.command(&["cluster", "apply", "--file", "cluster.yaml"]),
-        )
+        self.run(&["cluster", "apply", "--file", "cluster.yaml"]).map(drop)
     }
 
     /// Deletes a cluster and waits until it is gone.
     pub(super) fn delete(&self, name: &str) -> Result<()> {
-        run_quietly(
-            "deleting",
-            &mut self.command(&["cluster", "delete", name, "--yes", "--wait"]),
-        )
+        self.run(&["cluster", "delete", name, "--yes", "--wait"]).map(drop)
     }
 
     /// The names of all clusters, in order.
     pub(super) fn clusters(&self) -> Result<Vec<String>> {
-        let mut command = self.command(&["cluster", "list", "--output", "json"]);
-        let ended = bounded(&mut command, COMMAND)?;
-        if !ended.status.is_some_and(|status| status.success()) {
-            bail!(
-                "`{}`: {}",
-                describe(&command),
-                String::from_utf8_lossy(&ended.errors)
-            );
-        }
-        let listed: serde_json::Value = serde_json::from_slice(&ended.output)?;
-        let items = listed
-            .get("items")
-            .unwrap_or(&listed)
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let listed = self.run(&["cluster", "list", "--output", "json"])?;
+        let listed: Value = serde_json::from_slice(&listed)?;
+        let items = listed.get("items").and_then(Value::as_array);
+        let items = items.with_context(|| format!("no clusters are listed in {listed}"))?;
         let names = items
             .iter()
             .filter_map(|item| item.get("name")?.as_str().map(str::to_owned));
@@ -134,10 +127,9 @@ impl Mothership {
 
     /// Asks it to end, and waits until it has.
     pub(super) fn stop(mut self) -> Result<()> {
-        run_quietly(
-            "stopping",
-            Command::new("kill").args(["-TERM", &self.child.id().to_string()]),
-        )?;
+        let mut stop = Command::new("kill");
+        stop.args(["-TERM", &self.child.id().to_string()]);
+        bounded(&mut stop, COMMAND)?;
         let status = self.child.wait().context("cannot wait for the mothership")?;
         if !status.success() {
             bail!("{} ended with {status}", self.program.display());
