@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_steps::{Failure, Predicate};
 use evenkeel_telemetry::Tasks;
+use futures::{StreamExt as _, future, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 
@@ -21,6 +22,9 @@ const ALLOWED_NAMESPACES: &str = "evenkeel.dev/allowed-namespaces";
 /// Annotation with the paths of template files that are kept as the specification has them, in a JSON list. All others are
 /// written once.
 pub(crate) const SYNCED_FILES: &str = "evenkeel.dev/synced-files";
+
+/// How many Secrets of one object are read at once.
+const READS_AT_ONCE: usize = 8;
 
 /// The most values of variables that are remembered; more than that and all are set once more.
 const REMEMBERED_MAX: usize = 100_000;
@@ -120,16 +124,24 @@ impl RepoState {
             names.extend(notes.record().token_secret);
         }
         names.remove("");
-        let mut secrets = BTreeMap::new();
-        for secret in names {
-            let found = access.find::<Secret>(&namespace, &secret).await;
-            secrets.insert(secret, found);
-        }
-        let connection = if is_managed {
-            connect(&object, &namespace, &shared).await
-        } else {
-            Err(Failure::invalid("an unmanaged repository has no host"))
+        let secrets = stream::iter(names)
+            .map(|secret| {
+                let namespace = &namespace;
+                async move {
+                    let found = access.find::<Secret>(namespace, &secret).await;
+                    (secret, found)
+                }
+            })
+            .buffer_unordered(READS_AT_ONCE)
+            .collect();
+        let connection = async {
+            if is_managed {
+                connect(&object, &namespace, &shared).await
+            } else {
+                Err(Failure::invalid("an unmanaged repository has no host"))
+            }
         };
+        let (secrets, connection) = future::join(secrets, connection).await;
         Ok(Self {
             uid: object.uid().unwrap_or_default(),
             namespace,

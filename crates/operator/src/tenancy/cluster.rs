@@ -26,9 +26,9 @@ use serde_json::{Value, json};
 
 use super::access_rights::Rights;
 use super::steps::Member;
-use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
+use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY, repository};
 use crate::frame::{
-    Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of, policy,
+    Access, Claim, Claimable, Identity, Key, Kind, Looker, Mark, Passed, Scope, Snapshot, owner_of, policy,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, ClusterSpec, ClusterStatus, DeletionPolicy, GitRepo, Tenant};
@@ -131,20 +131,15 @@ impl Clusters {
     /// Looks after all clusters of `scope` until `token` is cancelled. Changes of what belongs to a cluster, and of its tenant,
     /// reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let sources = self.0.sources(scope);
-        let clusters = sources.store();
-        let sources = sources
-            .owns::<GitRepo>()
+        let sources = self
+            .0
+            .sources(scope)
+            .owns_and_reads(repository::read)
             .owns::<ServiceAccount>()
             .owns::<Secret>()
             .owns::<Role>()
             .owns::<RoleBinding>()
-            .watches::<Tenant>(move |tenant| {
-                concerned(&clusters, |cluster| {
-                    cluster.metadata.namespace.as_deref() == Some(&tenant.namespace)
-                        && tenant_of(cluster) == &*tenant.name
-                })
-            });
+            .mentions::<Tenant>();
         self.0.run(sources, token).await;
     }
 }
@@ -161,14 +156,22 @@ impl ClusterState {
     async fn gather(object: Cluster, shared: Arc<Shared>) -> Result<Self, Failure> {
         let identity = Identity::of(&object);
         let access = &shared.access;
-        let tenant = match tenant_of(&object) {
-            "" => None,
-            name => access.find::<Tenant>(&identity.namespace, name).await?,
+        let (namespace, name) = (&identity.namespace, &identity.name);
+        let tenant = async {
+            match tenant_of(&object) {
+                "" => Ok(None),
+                tenant => access.find::<Tenant>(namespace, tenant).await,
+            }
         };
+        let (tenant, repository, rights) = tokio::try_join!(
+            tenant,
+            access.find(namespace, name),
+            Rights::gather(access, &identity, owner_of(&object), Value::Null),
+        )?;
         Ok(Self {
             tenant,
-            repository: access.find(&identity.namespace, &identity.name).await?,
-            rights: Rights::gather(access, &identity, owner_of(&object), Value::Null).await?,
+            repository,
+            rights,
             identity,
             object,
             shared,
@@ -251,6 +254,21 @@ impl Kind for OfClusters {
             compile_meta: status.compile_meta,
             ..ClusterStatus::default()
         });
+    }
+
+    /// Who uses the bootstrap token says so in the status, who wants a new one removes it there, and facts are in templates.
+    fn mark(object: &Cluster) -> Mark {
+        let status = object.status.as_ref();
+        let read = status.map(|status| {
+            let is_blank = (status.conditions.is_empty(), status.compile_meta.is_none());
+            (&status.bootstrap_token, &status.facts, is_blank)
+        });
+        Mark::of_metadata(&object.metadata).with(&read)
+    }
+
+    fn mentions(object: &Cluster) -> Vec<Key> {
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        vec![(namespace.into(), tenant_of(object).into())]
     }
 
     fn pipeline(&self) -> &Pipeline<ClusterState> {
