@@ -45,6 +45,8 @@ pub struct TenancySettings {
     pub api_url: String,
     /// How often an object is looked at although nothing happened.
     pub interval: Duration,
+    /// Whether what was seen in Vault counts for that long, unless something changes that it depends on.
+    pub remember: bool,
     /// How many of a kind are worked on at once.
     pub concurrency: u16,
     /// How long one call of the Kubernetes API may take.
@@ -62,6 +64,7 @@ impl Default for TenancySettings {
             global_git_repo_url: None,
             api_url: "localhost".to_owned(),
             interval: DEFAULT_INTERVAL,
+            remember: true,
             concurrency: DEFAULT_CONCURRENCY,
             call_timeout: DEFAULT_CALL_TIMEOUT,
         }

@@ -43,6 +43,8 @@ pub struct GitRepoSettings {
     pub first_branch: BranchName,
     /// How often a repository is looked at although nothing happened.
     pub interval: Duration,
+    /// Whether what was seen at a host counts for that long, unless something changes that it depends on.
+    pub remember: bool,
     /// How many are worked on at once.
     pub concurrency: u16,
     /// How many calls a Git host gets in a second at most, by one Secret; none for as many as it takes.
@@ -59,6 +61,7 @@ impl Default for GitRepoSettings {
             protect: false,
             first_branch: BranchName::default(),
             interval: DEFAULT_INTERVAL,
+            remember: true,
             concurrency: DEFAULT_CONCURRENCY,
             calls_per_second: None,
             call_timeout: DEFAULT_CALL_TIMEOUT,
@@ -156,6 +159,7 @@ impl Kind for Repository {
         "hostKeys",
         "lastAppliedCIVariables",
         "generatedDeployKeys",
+        "looks",
         "conditions",
     ];
 
@@ -234,6 +238,7 @@ impl Kind for Repository {
             "hostKeys": connection.map_or(before.host_keys, |to| to.host_keys.clone()),
             "lastAppliedCIVariables": applied_text(state, report.value(APPLIED).is_some()),
             "generatedDeployKeys": pairs.unwrap_or(before.generated_deploy_keys),
+            "looks": state.looks.after(report),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use evenkeel_steps::{Failure, Predicate};
 use evenkeel_telemetry::Tasks;
@@ -12,7 +13,7 @@ use kube::ResourceExt as _;
 use super::connection::{Connection, Connections};
 use super::controller::GitRepoSettings;
 use super::record::Notes;
-use crate::frame::{Access, Claim, Claimable, FINALIZER, Snapshot, is_orphaned};
+use crate::frame::{Access, Claim, Claimable, FINALIZER, Looks, Snapshot, is_orphaned, version};
 use crate::git::BlobDigest;
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoTemplate, RepoType};
 
@@ -77,6 +78,7 @@ pub(crate) struct RepoState {
     /// Every Secret of the namespace that matters, or that there is none, or why it cannot be read.
     secrets: BTreeMap<String, Result<Option<Secret>, Failure>>,
     pub(crate) notes: Notes,
+    pub(crate) looks: Looks,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -142,7 +144,15 @@ impl RepoState {
             }
         };
         let (secrets, connection) = future::join(secrets, connection).await;
+        let looks = object.status.as_ref().map(|status| status.looks.clone());
+        let settings = &shared.settings;
+        let interval = if settings.remember {
+            settings.interval
+        } else {
+            Duration::ZERO
+        };
         Ok(Self {
+            looks: Looks::new(looks.unwrap_or_default(), interval),
             uid: object.uid().unwrap_or_default(),
             namespace,
             name,
@@ -165,6 +175,11 @@ impl RepoState {
             Some(Err(failure)) => Err(failure.clone()),
             None => Ok(None),
         }
+    }
+
+    /// Which version of a Secret that was; none if there is none.
+    pub(crate) fn secret_version(&self, name: &str) -> Option<String> {
+        self.secret(name).ok().flatten().map(version)
     }
 
     pub(crate) fn description(&self) -> &str {

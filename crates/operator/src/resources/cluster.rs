@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, by_type};
 use super::git_repo::{CreationPolicy, DeletionPolicy, GitRepoTemplate, ObjectName};
+use super::look::Look;
 use super::time::date_time;
 use super::token::TokenText;
 
@@ -96,6 +97,9 @@ pub struct ClusterStatus {
     /// The last compilation of the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_meta: Option<CompileMeta>,
+    /// What looks at other systems found, by their names: while nothing changes that they depend on, nobody looks again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub looks: BTreeMap<String, Look>,
     /// How it stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = by_type)]

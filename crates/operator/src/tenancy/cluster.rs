@@ -28,7 +28,8 @@ use super::access_rights::Rights;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY, repository};
 use crate::frame::{
-    Access, Claim, Claimable, Identity, Key, Kind, Looker, Mark, Passed, Scope, Snapshot, owner_of, policy,
+    Access, Claim, Claimable, Identity, Key, Kind, Looker, Looks, Mark, Passed, Scope, Snapshot, owner_of,
+    policy,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, ClusterSpec, ClusterStatus, DeletionPolicy, GitRepo, Tenant};
@@ -54,6 +55,7 @@ pub(crate) struct ClusterState {
     tenant: Option<Tenant>,
     repository: Option<GitRepo>,
     rights: Rights,
+    looks: Looks,
     shared: Arc<Shared>,
 }
 
@@ -168,7 +170,15 @@ impl ClusterState {
             access.find(namespace, name),
             Rights::gather(access, &identity, owner_of(&object), Value::Null),
         )?;
+        let looks = object.status.as_ref().map(|status| status.looks.clone());
+        let settings = &shared.settings;
+        let interval = if settings.remember {
+            settings.interval
+        } else {
+            Duration::ZERO
+        };
         Ok(Self {
+            looks: Looks::new(looks.unwrap_or_default(), interval),
             tenant,
             repository,
             rights,
@@ -228,7 +238,7 @@ impl Kind for OfClusters {
     type State = ClusterState;
 
     /// The bootstrap token is written by its step alone: whoever uses it says so in the same field.
-    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "conditions"];
+    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "looks", "conditions"];
 
     const CONDITIONS: &'static [&'static str] = &[
         TOKEN_READY,
@@ -287,8 +297,8 @@ impl Kind for OfClusters {
         policy::deletion(state.deletion_policy())
     }
 
-    fn status(&self, _: &ClusterState, _: &Report<ClusterState>) -> Value {
-        json!({})
+    fn status(&self, state: &ClusterState, report: &Report<ClusterState>) -> Value {
+        json!({ "looks": state.looks.after(report) })
     }
 
     fn interval(&self) -> Option<Duration> {

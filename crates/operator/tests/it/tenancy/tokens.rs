@@ -98,3 +98,29 @@ async fn review(land: &Land, token: &str) -> bool {
     let seen = reviews.create(&Default::default(), &review).await.unwrap();
     seen.status.unwrap().authenticated == Some(true)
 }
+
+/// E10: what was seen in Vault counts until the Secret with the token changes, or for the interval.
+#[tokio::test]
+async fn what_was_seen_in_vault_is_not_read_again_while_nothing_changes() {
+    let land = Land::remembering().await;
+    land.tenant("t-one", json!({})).await;
+    land.cluster("c-one", json!({})).await;
+    land.settle().await;
+    let asks = async || {
+        let before = land.vault_proxy.requests();
+        land.clusters.pass(&land.namespace, "c-one").await.unwrap();
+        land.vault_proxy.requests() - before
+    };
+    assert_eq!(asks().await, 0);
+    let data = json!({ "stringData": { "token": "another" } });
+    land.api::<Secret>()
+        .patch("c-one", &PatchParams::default(), &Patch::Merge(&data))
+        .await
+        .unwrap();
+    assert!(asks().await > 0);
+    assert_ne!(asks().await, 0, "what was written is looked at once");
+    assert_eq!(asks().await, 0);
+    land.clock.advance(SignedDuration::from_hours(3));
+    assert!(asks().await > 0);
+    assert_eq!(asks().await, 0);
+}
