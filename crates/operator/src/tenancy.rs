@@ -37,6 +37,8 @@ pub struct TenancySettings {
     pub protect: bool,
     /// Whether service accounts get a Secret with a token, as Kubernetes itself made them up to 1.23.
     pub token_secrets: bool,
+    /// Whether the bootstrap token of a cluster is in a Secret, and its status has only the hash (B24).
+    pub bootstrap_secrets: bool,
     /// For how long the tokens are good that are asked for where there are no such Secrets.
     pub token_life: Duration,
     /// Address of the global repository of tenants that name none.
@@ -60,6 +62,7 @@ impl Default for TenancySettings {
             creation_policy: CreationPolicy::Create,
             protect: false,
             token_secrets: false,
+            bootstrap_secrets: false,
             token_life: DEFAULT_TOKEN_LIFE,
             global_git_repo_url: None,
             api_url: "localhost".to_owned(),

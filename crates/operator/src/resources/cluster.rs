@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use evenkeel_core::Digest;
 use jiff::Timestamp;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -113,6 +114,9 @@ pub struct BootstrapToken {
     /// The token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenText>,
+    /// SHA-256 of the token in hexadecimal digits, if the token itself is not here but in a Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_hash: Option<String>,
     /// Until when it is good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "date_time")]
@@ -120,6 +124,21 @@ pub struct BootstrapToken {
     /// Whether it was neither used nor found expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_valid: Option<bool>,
+}
+
+impl BootstrapToken {
+    /// Key of the token in its Secret.
+    pub const KEY: &str = "token";
+
+    /// Name of the Secret with the token of a cluster, where it is not in the status.
+    pub fn secret_name(cluster: &str) -> String {
+        format!("{cluster}-bootstrap-token")
+    }
+
+    /// What a status says of a token that is in a Secret.
+    pub fn hash(token: &str) -> String {
+        Digest::of(token).hex()
+    }
 }
 
 /// What a catalog was compiled of.
