@@ -20,3 +20,5 @@ mod steps;
 mod token_secret;
 
 pub use controller::{GitRepoSettings, GitRepos};
+pub(crate) use record::ANNOTATION as RECORD;
+pub(crate) use steps::FILES_SYNCED;

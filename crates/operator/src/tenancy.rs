@@ -37,6 +37,8 @@ pub struct TenancySettings {
     pub protect: bool,
     /// Whether service accounts get a Secret with a token, as Kubernetes itself made them up to 1.23.
     pub token_secrets: bool,
+    /// Whether the bootstrap token of a cluster is in a Secret, and its status has only the hash (B24).
+    pub bootstrap_secrets: bool,
     /// For how long the tokens are good that are asked for where there are no such Secrets.
     pub token_life: Duration,
     /// Address of the global repository of tenants that name none.
@@ -45,6 +47,8 @@ pub struct TenancySettings {
     pub api_url: String,
     /// How often an object is looked at although nothing happened.
     pub interval: Duration,
+    /// Whether what was seen in Vault counts for that long, unless something changes that it depends on.
+    pub remember: bool,
     /// How many of a kind are worked on at once.
     pub concurrency: u16,
     /// How long one call of the Kubernetes API may take.
@@ -58,10 +62,12 @@ impl Default for TenancySettings {
             creation_policy: CreationPolicy::Create,
             protect: false,
             token_secrets: false,
+            bootstrap_secrets: false,
             token_life: DEFAULT_TOKEN_LIFE,
             global_git_repo_url: None,
             api_url: "localhost".to_owned(),
             interval: DEFAULT_INTERVAL,
+            remember: true,
             concurrency: DEFAULT_CONCURRENCY,
             call_timeout: DEFAULT_CALL_TIMEOUT,
         }

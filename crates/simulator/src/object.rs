@@ -291,6 +291,11 @@ impl Object {
         self.meta.contains(text)
     }
 
+    /// Whether what is beside the metadata contains a text.
+    pub(crate) fn has_text(&self, text: &str) -> bool {
+        self.body.contains(text)
+    }
+
     /// Reads one member of metadata that is not kept apart, such as `annotations`.
     pub(crate) fn meta_member(&self, name: &str) -> Option<Value> {
         if self.meta.is_empty() {

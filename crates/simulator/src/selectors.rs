@@ -336,6 +336,8 @@ impl FieldSelector {
             let same = match path.as_str() {
                 "metadata.name" => object.key.name.as_ref() == wanted,
                 "metadata.namespace" => object.key.namespace.as_ref() == wanted,
+                // What is nowhere in an object is not in that field either, and most objects need not be read to know it.
+                _ if *equal && is_plain(wanted) && !object.has_text(wanted) => false,
                 path => {
                     let value = value.get_or_insert_with(|| object.to_value("v1", "Object"));
                     field_text(value, path) == *wanted
@@ -344,6 +346,13 @@ impl FieldSelector {
             same == *equal
         })
     }
+}
+
+/// Whether a value stands in JSON as it is, and is no default of a field.
+fn is_plain(value: &str) -> bool {
+    let is_default = ["", "0", "false"].contains(&value);
+    let is_verbatim = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+    !is_default && value.bytes().all(is_verbatim)
 }
 
 fn field_text(object: &Value, path: &str) -> String {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, RETRY_AFTER, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -69,6 +69,7 @@ struct State {
     passed: Mutex<Vec<String>>,
     hidden: Mutex<Option<Hidden>>,
     rivalry: Mutex<Option<Rivalry>>,
+    below: Mutex<Option<String>>,
 }
 
 /// Objects that somebody else writes right before each of our writes.
@@ -101,6 +102,17 @@ impl State {
         }
         *written += 1;
         Some((rivalry.writer.clone(), *written))
+    }
+
+    /// An address as the server itself knows it; none for what is beside the path below which it is shown.
+    fn inside(&self, uri: &Uri) -> Option<Uri> {
+        let below = self.below.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(below) = &*below else {
+            return Some(uri.clone());
+        };
+        let whole = uri.path_and_query()?.as_str();
+        let rest = whole.strip_prefix(below.as_str())?;
+        rest.starts_with('/').then(|| rest.parse().ok())?
     }
 
     fn hides(&self, path: &str) -> bool {
@@ -188,6 +200,7 @@ impl FaultProxy {
             passed: Mutex::default(),
             hidden: Mutex::new(None),
             rivalry: Mutex::new(None),
+            below: Mutex::default(),
         });
         let serving = tokio::spawn(serve(listener, Arc::clone(&state)));
         Self {
@@ -237,6 +250,11 @@ impl FaultProxy {
             left: times,
         };
         *self.state.hidden.lock().unwrap_or_else(PoisonError::into_inner) = Some(hidden);
+    }
+
+    /// Shows the server below a path from now on, such as `/forge`, and nothing beside it: as one that shares its name with others.
+    pub fn below(&self, path: &str) {
+        *self.state.below.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
     }
 
     /// Lets `writer` annotate each of the objects at `paths` right before each of the next `times` writes of it, as a controller
@@ -352,6 +370,10 @@ async fn handle(state: Arc<State>, request: Request<Incoming>) -> Result<Answer,
         return Ok(refusal(StatusCode::NOT_FOUND, "NotFound"));
     }
     let (mut parts, body) = request.into_parts();
+    let Some(uri) = state.inside(&parts.uri) else {
+        return Ok(refusal(StatusCode::NOT_FOUND, "NotFound"));
+    };
+    parts.uri = uri;
     let body = body.collect().await.map_err(|_| Cut)?.to_bytes();
     if parts.method != http::Method::GET
         && let Some((writer, time)) = state.outruns(parts.uri.path())

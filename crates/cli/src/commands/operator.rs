@@ -107,6 +107,9 @@ pub(crate) struct Arguments {
     /// Make Secrets with tokens for service accounts, which agents need
     #[arg(long, env = "LIEUTENANT_CREATE_SERVICEACCOUNT_TOKEN_SECRET", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
     lieutenant_create_serviceaccount_token_secret: bool,
+    /// Keep bootstrap tokens of clusters in Secrets, and only their hashes in the status: who may see a cluster then sees no token
+    #[arg(long, env = "LIEUTENANT_BOOTSTRAP_TOKEN_SECRET", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false, action = ArgAction::Set)]
+    lieutenant_bootstrap_token_secret: bool,
     /// How long tokens for Vault are good, where no Secrets with tokens are made
     #[arg(long, value_name = "DURATION", env = "SERVICEACCOUNT_TOKEN_LIFETIME", default_value_t = HumanDuration(TenancySettings::default().token_life))]
     serviceaccount_token_lifetime: HumanDuration,
@@ -194,6 +197,7 @@ impl Arguments {
                 creation_policy: self.default_creation_policy,
                 protect: self.lieutenant_delete_protection,
                 token_secrets: self.lieutenant_create_serviceaccount_token_secret,
+                bootstrap_secrets: self.lieutenant_bootstrap_token_secret,
                 token_life: self.serviceaccount_token_lifetime.0,
                 global_git_repo_url: global,
                 api_url: self.lieutenant_api_url.clone(),

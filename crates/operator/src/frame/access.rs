@@ -275,6 +275,13 @@ pub(crate) fn owner_of<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Owner
     })
 }
 
+/// Which version of which object this is.
+pub(crate) fn version(object: &impl Resource) -> String {
+    let metadata = object.meta();
+    let of = |text: &Option<String>| text.clone().unwrap_or_default();
+    format!("{}/{}", of(&metadata.uid), of(&metadata.resource_version))
+}
+
 /// Whether the controller of a Secret is the object of that uid.
 pub(crate) fn owned_by(secret: &Secret, uid: &str) -> bool {
     secret

@@ -7,6 +7,7 @@ use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
 use super::access::Readable;
+use super::ledger::{Key, Mark};
 use crate::resources::{Cluster, Condition, GitRepo, Tenant};
 
 /// A custom resource that a controller looks after.
@@ -60,6 +61,18 @@ pub(crate) trait Kind: Send + Sync + 'static {
 
     /// Takes away what nobody looks up in the store of all objects: passes read theirs anew.
     fn trim(object: &mut Self::Object);
+
+    /// A digest of what passes read of an object: when it changes, the object gets a turn. That is all but the status, which we
+    /// write; a kind whose passes read what others write there adds that. An object that lost its status gets a turn as well.
+    fn mark(object: &Self::Object) -> Mark {
+        Mark::of_metadata(object.meta()).with(&object.conditions().is_empty())
+    }
+
+    /// Objects of another kind that an object refers to, if there is a watch for them.
+    fn mentions(object: &Self::Object) -> Vec<Key> {
+        let _ = object;
+        Vec::new()
+    }
 
     /// The steps towards what the object asks for.
     fn pipeline(&self) -> &Pipeline<Self::State>;

@@ -62,7 +62,7 @@ impl<K: Kind> Looker<K> {
 
     /// The watch of its objects, to which others are added.
     pub(crate) fn sources(&self, scope: Scope) -> Sources<K::Object> {
-        let sources = Sources::new(scope, self.client.clone(), K::trim);
+        let sources = Sources::new::<K>(scope, self.client.clone());
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(sources.store());
         sources
     }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_steps::{CancelFns, Failure};
+use evenkeel_steps::{CancelFns, Conclusion, Failure};
 use evenkeel_telemetry::CancellationToken;
 use futures::StreamExt as _;
 use kube::core::PartialObjectMeta;
@@ -21,6 +21,9 @@ use crate::leader::Fence;
 
 /// When an object that cannot even be read is tried again.
 const UNREADABLE: Duration = Duration::from_secs(5);
+
+/// When a pass that changed something is followed by one that checks it, at the latest: what it changed at other systems wakes nobody.
+const CHECK: Duration = Duration::from_secs(1);
 
 /// Which objects a controller looks after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,9 +114,13 @@ pub(crate) async fn run<K: Kind>(
 }
 
 fn next<K: Kind>(passes: &Passes<K>, passed: &Passed) -> Action {
-    let Some(due) = &passed.due else {
-        return Action::await_change();
-    };
-    let wait = due.at.duration_since(passes.now());
-    Action::requeue(Duration::try_from(wait).unwrap_or_default())
+    let due = passed.due.as_ref().map(|due| {
+        let wait = due.at.duration_since(passes.now());
+        Duration::try_from(wait).unwrap_or_default()
+    });
+    let check = (passed.conclusion == Some(Conclusion::Changed)).then_some(CHECK);
+    match due.into_iter().chain(check).min() {
+        Some(wait) => Action::requeue(wait),
+        None => Action::await_change(),
+    }
 }

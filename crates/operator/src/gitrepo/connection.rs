@@ -10,6 +10,7 @@ use kube::ResourceExt as _;
 use reqwest::Url;
 
 use crate::Error;
+use crate::frame::version;
 use crate::gate::{Gate, GateTerms};
 use crate::git::{BranchName, GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, RepoPath};
 use crate::remote::host_of;
@@ -23,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) host: Arc<dyn GitHost>,
     /// Where the host's interface is, without a slash at its end.
     pub(crate) endpoint: String,
+    /// Which version of its Secret this is.
+    pub(crate) version: String,
     /// Its keys, as a `known_hosts` file has them.
     pub(crate) host_keys: Option<String>,
     ssh_host: String,
@@ -118,6 +121,7 @@ impl Connection {
         };
         Ok(Self {
             host,
+            version: version(secret),
             endpoint: address.as_str().trim_end_matches('/').to_owned(),
             host_keys: text(secret, "hostKeys").filter(|keys| !keys.is_empty()),
             ssh_host,

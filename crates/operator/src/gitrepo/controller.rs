@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use super::connection::{Connections, wanted_path};
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
-use crate::frame::{Access, DEFAULT_CALL_TIMEOUT, Kind, Looker, Passed, Scope, Shadow, concerned, policy};
+use crate::frame::{Access, DEFAULT_CALL_TIMEOUT, Key, Kind, Looker, Passed, Scope, policy};
 use crate::gate::GateTerms;
 use crate::git::BranchName;
 use crate::leader::Fence;
-use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoSpec, GitRepoTemplate, RepoType};
+use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoSpec, RepoType};
 
 /// Its field manager, and how it calls itself in events.
 const MANAGER: &str = "evenkeel-gitrepo";
@@ -43,6 +43,8 @@ pub struct GitRepoSettings {
     pub first_branch: BranchName,
     /// How often a repository is looked at although nothing happened.
     pub interval: Duration,
+    /// Whether what was seen at a host counts for that long, unless something changes that it depends on.
+    pub remember: bool,
     /// How many are worked on at once.
     pub concurrency: u16,
     /// How many calls a Git host gets in a second at most, by one Secret; none for as many as it takes.
@@ -59,6 +61,7 @@ impl Default for GitRepoSettings {
             protect: false,
             first_branch: BranchName::default(),
             interval: DEFAULT_INTERVAL,
+            remember: true,
             concurrency: DEFAULT_CONCURRENCY,
             calls_per_second: None,
             call_timeout: DEFAULT_CALL_TIMEOUT,
@@ -139,37 +142,9 @@ impl GitRepos {
     /// Looks after all repositories of `scope` until `token` is cancelled. A change of a Secret reaches the repositories that
     /// have it or name it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let sources = self.0.sources(scope);
-        let repositories = sources.store();
-        let sources = sources.watches::<Secret>(move |secret| {
-            concerned(&repositories, |repository| concerns(repository, secret))
-        });
+        let sources = self.0.sources(scope).mentions::<Secret>();
         self.0.run(sources, token).await;
     }
-}
-
-/// Whether a repository has a Secret or names it.
-fn concerns(repository: &GitRepo, secret: &Shadow) -> bool {
-    let (name, namespace) = (&*secret.name, Some(&*secret.namespace));
-    let own_namespace = repository.metadata.namespace.as_deref();
-    let template = &repository.spec.template;
-    let is_host = template.api_secret_ref.as_ref().is_some_and(|reference| {
-        let home = reference.namespace.as_deref().filter(|home| !home.is_empty());
-        reference.name.as_deref() == Some(name) && home.or(own_namespace) == namespace
-    });
-    if is_host {
-        return true;
-    }
-    if own_namespace != namespace {
-        return false;
-    }
-    let is_owned = secret.parent.is_some() && secret.parent.as_deref() == repository.metadata.name.as_deref();
-    is_owned
-        || template.ci_variables.iter().any(|variable| {
-            let source = variable.value_from.as_ref();
-            let key = source.and_then(|source| source.secret_key_ref.as_ref());
-            key.is_some_and(|key| key.name == name)
-        })
 }
 
 impl Kind for Repository {
@@ -184,26 +159,33 @@ impl Kind for Repository {
         "hostKeys",
         "lastAppliedCIVariables",
         "generatedDeployKeys",
+        "looks",
         "conditions",
     ];
 
     const CONDITIONS: &'static [&'static str] = CONDITIONS;
 
-    /// What tells which Secrets concern it.
+    /// Nobody looks it up in the store.
     fn trim(object: &mut GitRepo) {
         object.metadata.annotations = None;
-        let template = std::mem::take(&mut object.spec.template);
-        let mut ci_variables = template.ci_variables;
-        ci_variables.retain(|variable| variable.value_from.is_some());
-        object.spec = GitRepoSpec {
-            template: GitRepoTemplate {
-                api_secret_ref: template.api_secret_ref,
-                ci_variables,
-                ..GitRepoTemplate::default()
-            },
-            ..GitRepoSpec::default()
-        };
+        object.spec = GitRepoSpec::default();
         object.status = None;
+    }
+
+    /// The Secret of its host, and those of its variables.
+    fn mentions(object: &GitRepo) -> Vec<Key> {
+        let own_namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        let template = &object.spec.template;
+        let host = template.api_secret_ref.as_ref().map(|reference| {
+            let home = reference.namespace.as_deref().filter(|home| !home.is_empty());
+            let name = reference.name.as_deref().unwrap_or_default();
+            (home.unwrap_or(own_namespace).into(), name.into())
+        });
+        let variables = template.ci_variables.iter().filter_map(|variable| {
+            let key = variable.value_from.as_ref()?.secret_key_ref.as_ref()?;
+            Some((own_namespace.into(), key.name.as_str().into()))
+        });
+        host.into_iter().chain(variables).collect()
     }
 
     fn pipeline(&self) -> &Pipeline<RepoState> {
@@ -256,6 +238,7 @@ impl Kind for Repository {
             "hostKeys": connection.map_or(before.host_keys, |to| to.host_keys.clone()),
             "lastAppliedCIVariables": applied_text(state, report.value(APPLIED).is_some()),
             "generatedDeployKeys": pairs.unwrap_or(before.generated_deploy_keys),
+            "looks": state.looks.after(report),
         })
     }
 

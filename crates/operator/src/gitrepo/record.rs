@@ -15,7 +15,7 @@ use crate::git::{Project, ProjectId};
 use crate::resources::GitRepo;
 
 /// The annotation.
-const ANNOTATION: &str = "evenkeel.dev/record";
+pub(crate) const ANNOTATION: &str = "evenkeel.dev/record";
 
 /// What is noted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use evenkeel_steps::{Failure, Predicate};
 use evenkeel_telemetry::Tasks;
+use futures::{StreamExt as _, future, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 
 use super::connection::{Connection, Connections};
 use super::controller::GitRepoSettings;
 use super::record::Notes;
-use crate::frame::{Access, Claim, Claimable, FINALIZER, Snapshot, is_orphaned};
+use crate::frame::{Access, Claim, Claimable, FINALIZER, Looks, Snapshot, is_orphaned, version};
 use crate::git::BlobDigest;
 use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo, GitRepoTemplate, RepoType};
 
@@ -21,6 +23,9 @@ const ALLOWED_NAMESPACES: &str = "evenkeel.dev/allowed-namespaces";
 /// Annotation with the paths of template files that are kept as the specification has them, in a JSON list. All others are
 /// written once.
 pub(crate) const SYNCED_FILES: &str = "evenkeel.dev/synced-files";
+
+/// How many Secrets of one object are read at once.
+const READS_AT_ONCE: usize = 8;
 
 /// The most values of variables that are remembered; more than that and all are set once more.
 const REMEMBERED_MAX: usize = 100_000;
@@ -73,6 +78,7 @@ pub(crate) struct RepoState {
     /// Every Secret of the namespace that matters, or that there is none, or why it cannot be read.
     secrets: BTreeMap<String, Result<Option<Secret>, Failure>>,
     pub(crate) notes: Notes,
+    pub(crate) looks: Looks,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -120,17 +126,33 @@ impl RepoState {
             names.extend(notes.record().token_secret);
         }
         names.remove("");
-        let mut secrets = BTreeMap::new();
-        for secret in names {
-            let found = access.find::<Secret>(&namespace, &secret).await;
-            secrets.insert(secret, found);
-        }
-        let connection = if is_managed {
-            connect(&object, &namespace, &shared).await
+        let secrets = stream::iter(names)
+            .map(|secret| {
+                let namespace = &namespace;
+                async move {
+                    let found = access.find::<Secret>(namespace, &secret).await;
+                    (secret, found)
+                }
+            })
+            .buffer_unordered(READS_AT_ONCE)
+            .collect();
+        let connection = async {
+            if is_managed {
+                connect(&object, &namespace, &shared).await
+            } else {
+                Err(Failure::invalid("an unmanaged repository has no host"))
+            }
+        };
+        let (secrets, connection) = future::join(secrets, connection).await;
+        let looks = object.status.as_ref().map(|status| status.looks.clone());
+        let settings = &shared.settings;
+        let interval = if settings.remember {
+            settings.interval
         } else {
-            Err(Failure::invalid("an unmanaged repository has no host"))
+            Duration::ZERO
         };
         Ok(Self {
+            looks: Looks::new(looks.unwrap_or_default(), interval),
             uid: object.uid().unwrap_or_default(),
             namespace,
             name,
@@ -153,6 +175,11 @@ impl RepoState {
             Some(Err(failure)) => Err(failure.clone()),
             None => Ok(None),
         }
+    }
+
+    /// Which version of a Secret that was; none if there is none.
+    pub(crate) fn secret_version(&self, name: &str) -> Option<String> {
+        self.secret(name).ok().flatten().map(version)
     }
 
     pub(crate) fn description(&self) -> &str {

@@ -89,6 +89,10 @@ impl Problems {
         self.0.push(problem.to_string());
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn end(self) -> Result<(), Failure> {
         if self.0.is_empty() {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use evenkeel_core::Digest;
 use jiff::Timestamp;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, by_type};
 use super::git_repo::{CreationPolicy, DeletionPolicy, GitRepoTemplate, ObjectName};
+use super::look::Look;
 use super::time::date_time;
 use super::token::TokenText;
 
@@ -96,6 +98,9 @@ pub struct ClusterStatus {
     /// The last compilation of the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_meta: Option<CompileMeta>,
+    /// What looks at other systems found, by their names: while nothing changes that they depend on, nobody looks again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub looks: BTreeMap<String, Look>,
     /// How it stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = by_type)]
@@ -109,6 +114,9 @@ pub struct BootstrapToken {
     /// The token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenText>,
+    /// SHA-256 of the token in hexadecimal digits, if the token itself is not here but in a Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_hash: Option<String>,
     /// Until when it is good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "date_time")]
@@ -116,6 +124,21 @@ pub struct BootstrapToken {
     /// Whether it was neither used nor found expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_valid: Option<bool>,
+}
+
+impl BootstrapToken {
+    /// Key of the token in its Secret.
+    pub const KEY: &str = "token";
+
+    /// Name of the Secret with the token of a cluster, where it is not in the status.
+    pub fn secret_name(cluster: &str) -> String {
+        format!("{cluster}-bootstrap-token")
+    }
+
+    /// What a status says of a token that is in a Secret.
+    pub fn hash(token: &str) -> String {
+        Digest::of(token).hex()
+    }
 }
 
 /// What a catalog was compiled of.

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, by_type};
+use super::look::Look;
 
 /// Content of a template file that says: this file is to be removed.
 pub const TOMBSTONE: &str = "{delete}";
@@ -287,6 +288,9 @@ pub struct GitRepoStatus {
     /// The keys that the operator made, by title.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generated_deploy_keys: BTreeMap<String, DeployKeyStatus>,
+    /// What looks at other systems found, by their names: while nothing changes that they depend on, nobody looks again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub looks: BTreeMap<String, Look>,
     /// How it stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = by_type)]

@@ -37,11 +37,17 @@ impl Rights {
         labels: Value,
     ) -> Result<Self, Failure> {
         let (namespace, name) = (&identity.namespace, &identity.name);
+        let (account, secret, role, binding) = tokio::try_join!(
+            access.find(namespace, name),
+            access.find(namespace, name),
+            access.find(namespace, name),
+            access.find(namespace, name),
+        )?;
         Ok(Self {
-            account: access.find(namespace, name).await?,
-            secret: access.find(namespace, name).await?,
-            role: access.find(namespace, name).await?,
-            binding: access.find(namespace, name).await?,
+            account,
+            secret,
+            role,
+            binding,
             owner: owner.ok_or_else(|| Failure::bug("an object without a uid"))?,
             identity: identity.clone(),
             labels,

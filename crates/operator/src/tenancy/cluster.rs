@@ -26,9 +26,10 @@ use serde_json::{Value, json};
 
 use super::access_rights::Rights;
 use super::steps::Member;
-use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY};
+use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY, repository};
 use crate::frame::{
-    Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of, policy,
+    Access, Claim, Claimable, Identity, Key, Kind, Looker, Looks, Mark, Passed, Scope, Snapshot, owner_of,
+    policy,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, ClusterSpec, ClusterStatus, DeletionPolicy, GitRepo, Tenant};
@@ -54,6 +55,7 @@ pub(crate) struct ClusterState {
     tenant: Option<Tenant>,
     repository: Option<GitRepo>,
     rights: Rights,
+    looks: Looks,
     shared: Arc<Shared>,
 }
 
@@ -131,20 +133,15 @@ impl Clusters {
     /// Looks after all clusters of `scope` until `token` is cancelled. Changes of what belongs to a cluster, and of its tenant,
     /// reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let sources = self.0.sources(scope);
-        let clusters = sources.store();
-        let sources = sources
-            .owns::<GitRepo>()
+        let sources = self
+            .0
+            .sources(scope)
+            .owns_and_reads(repository::read)
             .owns::<ServiceAccount>()
             .owns::<Secret>()
             .owns::<Role>()
             .owns::<RoleBinding>()
-            .watches::<Tenant>(move |tenant| {
-                concerned(&clusters, |cluster| {
-                    cluster.metadata.namespace.as_deref() == Some(&tenant.namespace)
-                        && tenant_of(cluster) == &*tenant.name
-                })
-            });
+            .mentions::<Tenant>();
         self.0.run(sources, token).await;
     }
 }
@@ -161,14 +158,30 @@ impl ClusterState {
     async fn gather(object: Cluster, shared: Arc<Shared>) -> Result<Self, Failure> {
         let identity = Identity::of(&object);
         let access = &shared.access;
-        let tenant = match tenant_of(&object) {
-            "" => None,
-            name => access.find::<Tenant>(&identity.namespace, name).await?,
+        let (namespace, name) = (&identity.namespace, &identity.name);
+        let tenant = async {
+            match tenant_of(&object) {
+                "" => Ok(None),
+                tenant => access.find::<Tenant>(namespace, tenant).await,
+            }
+        };
+        let (tenant, repository, rights) = tokio::try_join!(
+            tenant,
+            access.find(namespace, name),
+            Rights::gather(access, &identity, owner_of(&object), Value::Null),
+        )?;
+        let looks = object.status.as_ref().map(|status| status.looks.clone());
+        let settings = &shared.settings;
+        let interval = if settings.remember {
+            settings.interval
+        } else {
+            Duration::ZERO
         };
         Ok(Self {
+            looks: Looks::new(looks.unwrap_or_default(), interval),
             tenant,
-            repository: access.find(&identity.namespace, &identity.name).await?,
-            rights: Rights::gather(access, &identity, owner_of(&object), Value::Null).await?,
+            repository,
+            rights,
             identity,
             object,
             shared,
@@ -225,7 +238,7 @@ impl Kind for OfClusters {
     type State = ClusterState;
 
     /// The bootstrap token is written by its step alone: whoever uses it says so in the same field.
-    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "conditions"];
+    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "looks", "conditions"];
 
     const CONDITIONS: &'static [&'static str] = &[
         TOKEN_READY,
@@ -253,6 +266,21 @@ impl Kind for OfClusters {
         });
     }
 
+    /// Who uses the bootstrap token says so in the status, who wants a new one removes it there, and facts are in templates.
+    fn mark(object: &Cluster) -> Mark {
+        let status = object.status.as_ref();
+        let read = status.map(|status| {
+            let is_blank = (status.conditions.is_empty(), status.compile_meta.is_none());
+            (&status.bootstrap_token, &status.facts, is_blank)
+        });
+        Mark::of_metadata(&object.metadata).with(&read)
+    }
+
+    fn mentions(object: &Cluster) -> Vec<Key> {
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        vec![(namespace.into(), tenant_of(object).into())]
+    }
+
     fn pipeline(&self) -> &Pipeline<ClusterState> {
         &self.pipeline
     }
@@ -269,8 +297,8 @@ impl Kind for OfClusters {
         policy::deletion(state.deletion_policy())
     }
 
-    fn status(&self, _: &ClusterState, _: &Report<ClusterState>) -> Value {
-        json!({})
+    fn status(&self, state: &ClusterState, report: &Report<ClusterState>) -> Value {
+        json!({ "looks": state.looks.after(report) })
     }
 
     fn interval(&self) -> Option<Duration> {

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::TenancySettings;
 use super::spec::tree;
 use crate::frame::fields::{covers, lay, missing, surplus};
-use crate::frame::{Access, Identity};
+use crate::frame::{Access, Identity, Mark};
+use crate::gitrepo::{FILES_SYNCED, RECORD};
 use crate::resources::{
     CreationPolicy, DeletionPolicy, GitRepo, GitRepoSpec, GitRepoTemplate, ObjectName, RepoType,
 };
@@ -149,6 +150,33 @@ pub(super) fn problem(present: Option<&GitRepo>) -> Option<String> {
     let conditions = &present?.status.as_ref()?.conditions;
     let ready = conditions.iter().find(|condition| condition.kind == "Ready")?;
     (ready.status == crate::resources::ConditionStatus::False).then(|| ready.message.clone())
+}
+
+/// A digest of what is read here of a GitRepo: a change of anything else, such as what is noted on it, is no news to its parent.
+pub(super) fn read(repository: &GitRepo) -> Mark {
+    let status = repository.status.as_ref();
+    let conditions = status.map_or(&[][..], |status| &status.conditions);
+    let conditions: Vec<_> = conditions
+        .iter()
+        .filter(|condition| ["Ready", FILES_SYNCED].contains(&condition.kind.as_str()))
+        .map(|condition| {
+            (
+                &condition.kind,
+                format!("{:?}", condition.status),
+                &condition.message,
+            )
+        })
+        .collect();
+    let owners = repository.owner_references().iter();
+    let owners: Vec<_> = owners.map(|owner| (&owner.uid, owner.controller)).collect();
+    let annotations = repository.annotations().iter();
+    let annotations: Vec<_> = annotations.filter(|(name, _)| *name != RECORD).collect();
+    Mark::of((
+        (&repository.metadata.uid, repository.metadata.generation),
+        (owners, annotations),
+        status.map(|status| (&status.url, &status.host_keys, status.observed_generation)),
+        conditions,
+    ))
 }
 
 /// The template of a specification; none where it says nothing at all.

@@ -8,6 +8,7 @@
 //! ```
 
 mod content;
+mod members;
 mod steps;
 
 use std::sync::Arc;
@@ -19,15 +20,15 @@ use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use serde_json::{Value, json};
 
+use self::members::Member;
 use super::access_rights::Rights;
 use super::cluster::tenant_of;
-use super::steps::Member;
-use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings};
+use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, repository};
 use crate::frame::{
-    Access, Claim, Claimable, Identity, Kind, Looker, Passed, Scope, Snapshot, concerned, owner_of,
+    Access, Claim, Claimable, Identity, Kind, Looker, Named, Passed, Scope, Snapshot, owner_of,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, GitRepo, Tenant, TenantSpec, TenantTemplate};
@@ -45,6 +46,8 @@ const TENANT_FIELD: &str = "spec.tenantRef.name";
 struct Shared {
     access: Access,
     settings: TenancySettings,
+    /// While the controller runs.
+    members: Named<Member>,
 }
 
 /// A tenant as one pass sees it.
@@ -53,7 +56,7 @@ pub(crate) struct TenantState {
     identity: Identity,
     template: Option<TenantTemplate>,
     /// All that name it, sorted.
-    clusters: Vec<Cluster>,
+    clusters: Vec<Member>,
     repository: Option<GitRepo>,
     rights: Rights,
     shared: Arc<Shared>,
@@ -61,7 +64,7 @@ pub(crate) struct TenantState {
 
 /// The controller of tenants.
 #[derive(Clone)]
-pub struct Tenants(Looker<OfTenants>);
+pub struct Tenants(Looker<OfTenants>, Named<Member>);
 
 /// The kind.
 struct OfTenants {
@@ -82,27 +85,23 @@ impl Tenants {
     ) -> Result<Self, evenkeel_steps::Error> {
         let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
+        let members = Named::default();
         let kind = OfTenants {
             pipeline: steps::pipeline()?,
             teardown: steps::teardown()?,
             shared: Arc::new(Shared {
                 access: access.clone(),
                 settings,
+                members: members.clone(),
             }),
         };
-        Ok(Self(Looker::new(
-            kind,
-            access,
-            client,
-            clock,
-            MANAGER,
-            concurrency,
-        )))
+        let looker = Looker::new(kind, access, client, clock, MANAGER, concurrency);
+        Ok(Self(looker, members))
     }
 
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
-        Self(self.0.measured(metrics))
+        Self(self.0.measured(metrics), self.1)
     }
 
     /// Its pipelines in words: towards what an object asks for, and away from it.
@@ -112,7 +111,7 @@ impl Tenants {
 
     /// Works only while this says that the Lease is ours; to be said before it runs.
     pub(crate) fn fenced(self, fence: Fence) -> Self {
-        Self(self.0.fenced(fence))
+        Self(self.0.fenced(fence), self.1)
     }
 
     /// All tenants, as far as metrics show them; none before it runs.
@@ -131,20 +130,16 @@ impl Tenants {
     /// Looks after all tenants of `scope` until `token` is cancelled. Changes of what belongs to a tenant, of its clusters and of
     /// the template reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
-        let sources = self.0.sources(scope);
-        let tenants = sources.store();
-        let sources = sources
-            .owns::<GitRepo>()
+        let sources = self
+            .0
+            .sources(scope)
+            .owns_and_reads(repository::read)
             .owns::<ServiceAccount>()
             .owns::<Secret>()
             .owns::<Role>()
             .owns::<RoleBinding>()
-            .named_by::<Cluster>(|cluster| Some(tenant_of(cluster)))
-            .watches::<TenantTemplate>(move |template| {
-                concerned(&tenants, |tenant| {
-                    tenant.metadata.namespace.as_deref() == Some(&template.namespace)
-                })
-            });
+            .named_by(&self.1, |cluster: &Cluster| Some(tenant_of(cluster)), Member::of)
+            .shares::<TenantTemplate>();
         self.0.run(sources, token).await;
     }
 }
@@ -153,19 +148,37 @@ impl TenantState {
     async fn gather(object: Tenant, shared: Arc<Shared>) -> Result<Self, Failure> {
         let identity = Identity::of(&object);
         let access = &shared.access;
-        let namespace = &identity.namespace;
-        let mut clusters: Vec<Cluster> = access.list_by(namespace, TENANT_FIELD, &identity.name).await?;
-        clusters.sort_by_key(|cluster| cluster.name_any());
+        let (namespace, name) = (&identity.namespace, &identity.name);
         let labels = json!({ "app.kubernetes.io/managed-by": "lieutenant" });
+        let (clusters, template, repository, rights) = tokio::try_join!(
+            Self::clusters(&object, &identity, &shared),
+            access.find(namespace, TEMPLATE),
+            access.find(namespace, name),
+            Rights::gather(access, &identity, owner_of(&object), labels),
+        )?;
         Ok(Self {
-            template: access.find(namespace, TEMPLATE).await?,
+            template,
             clusters,
-            repository: access.find(namespace, &identity.name).await?,
-            rights: Rights::gather(access, &identity, owner_of(&object), labels).await?,
+            repository,
+            rights,
             identity,
             object,
             shared,
         })
+    }
+
+    /// Those that name it. What the watch has told is enough, because whatever it tells later is a reason to look again; but a
+    /// tenant that goes does not come back, so then the API server is asked.
+    async fn clusters(object: &Tenant, identity: &Identity, shared: &Shared) -> Result<Vec<Member>, Failure> {
+        let (namespace, name) = (&identity.namespace, &identity.name);
+        let is_going = object.metadata.deletion_timestamp.is_some();
+        if let Some(members) = shared.members.of(namespace, name).filter(|_| !is_going) {
+            return Ok(members);
+        }
+        let clusters: Vec<Cluster> = shared.access.list_by(namespace, TENANT_FIELD, name).await?;
+        let mut members: Vec<Member> = clusters.iter().map(Member::of).collect();
+        members.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(members)
     }
 
     /// Names of the clusters that the pipelines compile, sorted.
@@ -174,14 +187,8 @@ impl TenantState {
         if pipelines.and_then(|pipelines| pipelines.enabled) != Some(true) {
             return Vec::new();
         }
-        self.clusters
-            .iter()
-            .filter(|cluster| {
-                cluster.metadata.deletion_timestamp.is_none()
-                    && cluster.spec.enable_compile_pipeline == Some(true)
-            })
-            .map(|cluster| cluster.name_any())
-            .collect()
+        let compiled = self.clusters.iter().filter(|cluster| cluster.is_compiled);
+        compiled.map(|cluster| cluster.name.clone()).collect()
     }
 }
 
@@ -204,7 +211,7 @@ impl Claimable for TenantState {
     }
 }
 
-impl Member for TenantState {
+impl super::steps::Member for TenantState {
     fn settings(&self) -> &TenancySettings {
         &self.shared.settings
     }

@@ -5,6 +5,7 @@ mod deletion;
 mod deploy_keys;
 mod faults;
 mod files;
+mod looks;
 mod moves;
 mod outages;
 mod policies;

@@ -159,8 +159,7 @@ fn judge(cluster: &Cluster, token: &Fingerprint, now: Timestamp) -> Result<Times
         .status
         .as_ref()
         .and_then(|status| status.bootstrap_token.as_ref());
-    let text = stored.and_then(|stored| stored.token.as_ref());
-    if !text.is_some_and(|text| token.matches(text.expose())) {
+    if !stored.is_some_and(|stored| token.matches(stored)) {
         return Err(INVALID);
     }
     let until = stored.and_then(|stored| stored.valid_until);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_operator::resources::{Cluster, ClusterSpec, CompileMeta, ObjectName, PackageVersion};
+use evenkeel_operator::resources::{
+    BootstrapToken, Cluster, ClusterSpec, CompileMeta, ObjectName, PackageVersion,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -179,10 +181,15 @@ pub(super) fn complete(mut meta: CompileMeta) -> CompileMeta {
     meta
 }
 
-/// The token that installs the agent of `cluster`, if it can still be used at `now`.
-pub(super) fn usable_token(cluster: &Cluster, now: Timestamp) -> Option<&str> {
+/// The token that installs the agent of `cluster`, if it can still be used at `now`. Its text may be in a Secret.
+pub(super) fn usable_token(cluster: &Cluster, now: Timestamp) -> Option<&BootstrapToken> {
     let token = cluster.status.as_ref()?.bootstrap_token.as_ref()?;
     let is_usable = token.token_valid == Some(true) && token.valid_until.is_some_and(|until| now < until);
+    is_usable.then_some(token)
+}
+
+/// The text of a token, if the status has it.
+pub(super) fn text_of(token: &BootstrapToken) -> Option<&str> {
     let text = token.token.as_ref()?.expose();
-    (is_usable && !text.is_empty()).then_some(text)
+    (!text.is_empty()).then_some(text)
 }

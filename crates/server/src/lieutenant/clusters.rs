@@ -7,13 +7,15 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use evenkeel_operator::resources::{Cluster, CompileMeta, Tenant};
+use evenkeel_core::Sensitive;
+use evenkeel_operator::resources::{BootstrapToken, Cluster, CompileMeta, Tenant};
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::access::Access;
-use super::cluster_document::{ClusterDocument, PREFIX, complete, usable_token};
+use super::access::{Access, name_of};
+use super::cluster_document::{ClusterDocument, PREFIX, complete, text_of, usable_token};
 use super::document::{kept, parse};
 use super::extract::{Base, Body, Caller, Id, MergePatch};
 use super::failure::Failure;
@@ -33,17 +35,31 @@ const PLAIN: &[u8] = b"-._~=";
 fn document(app: &App, base: &str, cluster: &Cluster) -> ClusterDocument {
     app.tokens.learn(cluster);
     let mut document = ClusterDocument::of(cluster);
-    document.install_url = usable_token(cluster, app.clock.now()).map(|token| {
-        let token: String = token
-            .bytes()
-            .map(|byte| match byte {
-                byte if byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) => char::from(byte).to_string(),
-                byte => format!("%{byte:02X}"),
-            })
-            .collect();
-        format!("{base}/install/steward.json?token={token}")
-    });
+    let token = usable_token(cluster, app.clock.now()).and_then(text_of);
+    document.install_url = token.map(|token| install_url(base, token));
     document
+}
+
+fn install_url(base: &str, token: &str) -> String {
+    let token: String = token
+        .bytes()
+        .map(|byte| match byte {
+            byte if byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("{base}/install/steward.json?token={token}")
+}
+
+/// The token of a cluster that is in a Secret, if the caller may read that (B24).
+async fn hidden_token(app: &App, access: &Access, cluster: &Cluster) -> Option<Sensitive<String>> {
+    let token = usable_token(cluster, app.clock.now())?;
+    let hash = token.token_hash.as_ref().filter(|_| text_of(token).is_none())?;
+    let name = BootstrapToken::secret_name(name_of(&cluster.metadata));
+    let secret: Secret = access.get(&name).await.ok()?;
+    let text = String::from_utf8(secret.data?.get(BootstrapToken::KEY)?.0.clone()).ok()?;
+    // One of another time opens nothing.
+    (BootstrapToken::hash(&text) == *hash).then(|| Sensitive::new(text))
 }
 
 /// How a list is sorted.
@@ -114,7 +130,11 @@ pub(super) async fn get(
     id: Id,
 ) -> Result<Json<ClusterDocument>, Failure> {
     let cluster: Cluster = access.get(&id.of_existing(PLURAL)?).await?;
-    Ok(Json(document(&app, &base, &cluster)))
+    let mut document = document(&app, &base, &cluster);
+    if let Some(token) = hidden_token(&app, &access, &cluster).await {
+        document.install_url = Some(install_url(&base, token.expose()));
+    }
+    Ok(Json(document))
 }
 
 /// Makes a cluster; its id is completed, or generated where there is none.

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
-use evenkeel_operator::resources::Cluster;
+use evenkeel_core::Digest;
+use evenkeel_operator::resources::{BootstrapToken, Cluster};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Api;
@@ -20,7 +21,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
 
 use super::access::name_of;
-use super::cluster_document::usable_token;
+use super::cluster_document::{text_of, usable_token};
 
 /// How long a call waits until the clusters have been listed once.
 const LISTED_WITHIN: Duration = Duration::from_secs(5);
@@ -43,9 +44,18 @@ impl Fingerprint {
         Self(bytes)
     }
 
-    /// Whether `token` is the one that this was made of.
-    pub(super) fn matches(&self, token: &str) -> bool {
-        verify_slices_are_equal(&self.0, &Self::of(token).0).is_ok()
+    /// Of the token that a status has, or of which it has the hash.
+    fn of_stored(token: &BootstrapToken) -> Option<Self> {
+        if let Some(text) = text_of(token) {
+            return Some(Self::of(text));
+        }
+        let hash: Digest = format!("sha256:{}", token.token_hash.as_ref()?).parse().ok()?;
+        Some(Self(*hash.as_bytes()))
+    }
+
+    /// Whether the token of a status is the one that this was made of.
+    pub(super) fn matches(&self, token: &BootstrapToken) -> bool {
+        Self::of_stored(token).is_some_and(|stored| verify_slices_are_equal(&self.0, &stored.0).is_ok())
     }
 }
 
@@ -172,16 +182,11 @@ impl Index {
         let name = name_of(&cluster.metadata);
         let status = cluster.status.as_ref();
         let token = status.and_then(|status| status.bootstrap_token.as_ref());
-        let text = token
-            .and_then(|token| token.token.as_ref())
-            .map(|token| token.expose());
-        let Some(fingerprint) = text.filter(|text| !text.is_empty()).map(Fingerprint::of) else {
+        let Some(fingerprint) = token.and_then(Fingerprint::of_stored) else {
             self.forget(name);
             return;
         };
-        let until = usable_token(cluster, Timestamp::MIN)
-            .and(token)
-            .and_then(|token| token.valid_until);
+        let until = usable_token(cluster, Timestamp::MIN).and_then(|token| token.valid_until);
         if let Some(old) = self.by_cluster.insert(name.to_owned(), fingerprint)
             && old != fingerprint
         {

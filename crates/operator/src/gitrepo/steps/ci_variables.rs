@@ -7,6 +7,7 @@ use evenkeel_core::Sensitive;
 use evenkeel_steps::{Change, Decision, Failure, Outcome, Slot, Step};
 
 use super::{CI_SYNCED, CONNECTION, PROJECT, Problems, soon};
+use crate::frame::Input;
 use crate::git::{Comparison, GitHost, Project, Variable, VariableOptions, VariableSetting};
 use crate::gitrepo::connection::{Connection, text};
 use crate::gitrepo::state::{RepoState, managed};
@@ -14,6 +15,9 @@ use crate::resources::EnvVar;
 
 /// That the variables are as the specification has them.
 pub(crate) const APPLIED: Slot<()> = Slot::new("ci-variables");
+
+/// Name of what is remembered.
+const LOOK: &str = "ci-variables";
 
 /// What becomes of one variable.
 enum Work {
@@ -46,10 +50,15 @@ pub(super) fn step() -> impl Step<RepoState> {
             let wanted = wanted(&state, &mut problems)?;
             let named: BTreeSet<&str> = spec.iter().map(|variable| variable.name.as_str()).collect();
             let stale = applied.iter().filter(|name| !named.contains(name.as_str()));
+            let input = input(&state, &connection, &project, &applied);
+            if problems.is_empty() && state.looks.found::<()>(LOOK, &input, cx.now()).is_some() {
+                return Ok(Decision::End(Outcome::Done(())));
+            }
             let present = connection.host.variables(&project).await.map_err(soon)?;
             let work = work(&state, &connection, &present, wanted, stale);
             if work.is_empty() {
                 problems.end()?;
+                state.looks.saw(LOOK, input, cx.now(), &());
                 return Ok(Decision::End(Outcome::Done(())));
             }
             let plan = work.iter().map(Work::change).collect();
@@ -59,6 +68,17 @@ pub(super) fn step() -> impl Step<RepoState> {
                 Ok(Outcome::changed_with((), "variables set"))
             }))
         })
+}
+
+/// What the look at the variables depends on: the versions of Secrets in the place of what they hold.
+fn input(state: &RepoState, connection: &Connection, project: &Project, applied: &BTreeSet<String>) -> Input {
+    let spec = &state.template().ci_variables;
+    let sources = spec.iter().filter_map(|variable| {
+        let key = variable.value_from.as_ref()?.secret_key_ref.as_ref()?;
+        Some((&key.name, state.secret_version(&key.name)))
+    });
+    let sources: BTreeMap<_, _> = sources.collect();
+    Input::of(&(project.id.0, &connection.version, spec, sources, applied))
 }
 
 impl Work {

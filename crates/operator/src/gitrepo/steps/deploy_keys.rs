@@ -5,9 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_steps::{Change, Decision, Outcome, Step};
 
 use super::{CONNECTION, DEPLOY_KEYS_SYNCED, PAIRS, PROJECT, Problems, soon};
+use crate::frame::Input;
 use crate::git::{PresentKey, PublicKey};
 use crate::gitrepo::state::{RepoState, managed};
 use crate::resources::DeployKeyStatus;
+
+/// Name of what is remembered.
+const LOOK: &str = "deploy-keys";
 
 /// What a key is to be.
 #[derive(Clone, Debug)]
@@ -43,6 +47,11 @@ pub(super) fn step() -> impl Step<RepoState> {
             if titles.is_empty() && ours.is_empty() {
                 return Ok(Decision::End(Outcome::done()));
             }
+            let given = &state.template().deploy_keys;
+            let input = Input::of(&(project.id.0, &connection.version, given, &*pairs, &noted, &ours));
+            if state.looks.found::<()>(LOOK, &input, cx.now()).is_some() {
+                return Ok(Decision::End(Outcome::done()));
+            }
             let present = connection.host.deploy_keys(&project).await.map_err(soon)?;
             let removals: Vec<PresentKey> = present
                 .iter()
@@ -70,6 +79,7 @@ pub(super) fn step() -> impl Step<RepoState> {
             }
             if plan.is_empty() {
                 problems.end()?;
+                state.looks.saw(LOOK, input, cx.now(), &());
                 return Ok(Decision::End(Outcome::done()));
             }
             Ok(Decision::act(plan, async move {

@@ -7,9 +7,13 @@ use evenkeel_steps::{Change, Decision, Failure, Outcome, Step};
 use kube::ResourceExt as _;
 
 use super::{CONNECTION, FILES_SYNCED, PROJECT, Problems, soon};
+use crate::frame::Input;
 use crate::git::{BlobDigest, CommitNote, FileAction, FilePath};
 use crate::gitrepo::state::{RepoState, SYNCED_FILES, managed};
 use crate::resources::TOMBSTONE;
+
+/// Name of what is remembered.
+const LOOK: &str = "files";
 
 pub(super) fn step() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>("files")
@@ -22,10 +26,16 @@ pub(super) fn step() -> impl Step<RepoState> {
             if state.template().template_files.is_empty() {
                 return Ok(Decision::End(Outcome::done()));
             }
+            let (files, synced) = (&state.template().template_files, synced(&state)?);
+            let input = Input::of(&(project.id.0, &connection.version, files, &synced));
+            if state.looks.found::<()>(LOOK, &input, cx.now()).is_some() {
+                return Ok(Decision::End(Outcome::done()));
+            }
             let present = connection.host.files(&project).await.map_err(soon)?;
-            let actions = actions(&state, &present, &mut problems)?;
+            let actions = actions(files, &synced, &present, &mut problems);
             if actions.is_empty() {
                 problems.end()?;
+                state.looks.saw(LOOK, input, cx.now(), &());
                 return Ok(Decision::End(Outcome::done()));
             }
             let plan = actions
@@ -54,13 +64,13 @@ pub(super) fn step() -> impl Step<RepoState> {
 }
 
 fn actions(
-    state: &RepoState,
+    files: &BTreeMap<String, String>,
+    synced: &BTreeSet<String>,
     present: &BTreeMap<FilePath, BlobDigest>,
     problems: &mut Problems,
-) -> Result<BTreeMap<FilePath, FileAction>, Failure> {
-    let synced = synced(state)?;
+) -> BTreeMap<FilePath, FileAction> {
     let mut actions = BTreeMap::new();
-    for (path, content) in &state.template().template_files {
+    for (path, content) in files {
         let file = match FilePath::new(path) {
             Ok(file) => file,
             Err(error) => {
@@ -83,7 +93,7 @@ fn actions(
         };
         actions.insert(file, action);
     }
-    Ok(actions)
+    actions
 }
 
 fn synced(state: &RepoState) -> Result<BTreeSet<String>, Failure> {

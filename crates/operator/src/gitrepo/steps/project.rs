@@ -8,9 +8,11 @@ use evenkeel_steps::{
     once,
 };
 
+use jiff::Timestamp;
+
 use super::{CONNECTION, PROJECT, REPO_READY};
 use crate::Error;
-use crate::frame::policy;
+use crate::frame::{Input, policy};
 use crate::git::{Project, RepoPath};
 use crate::gitrepo::connection::{Connection, wanted_path};
 use crate::gitrepo::record::{Creation, OwnProject, Record};
@@ -40,6 +42,9 @@ pub(super) enum Found {
     Absent,
 }
 
+/// Name of what is remembered.
+const LOOK: &str = "project";
+
 /// How every such note begins.
 const MARK: &str = "[evenkeel:";
 
@@ -59,7 +64,58 @@ pub(super) fn observe() -> impl Step<RepoState> {
         .needs(CONNECTION)
         .provides(FOUND)
         .when(managed())
-        .run(|cx, connection| async move { look(cx.state(), &connection).await.map(Outcome::Done) })
+        .run(|cx, connection| async move {
+            let (state, now) = (cx.state(), cx.now());
+            let input = input(state, &connection)?;
+            if let Some(project) = remembered(state, &input, now)? {
+                return Ok(Outcome::Done(Found::Ours(project)));
+            }
+            let found = look(state, &connection).await?;
+            if let Found::Ours(project) = &found
+                && is_settled(state, &connection, project)
+            {
+                let seen = (&project.description, &project.default_branch);
+                state.looks.saw(LOOK, input, now, &seen);
+            }
+            Ok(Outcome::Done(found))
+        })
+}
+
+/// What the look at the repository depends on.
+fn input(state: &RepoState, connection: &Connection) -> Result<Input, Failure> {
+    let path = wanted(state)?.to_string();
+    let record = state.notes.record();
+    Ok(Input::of(&(
+        &connection.version,
+        path,
+        state.description(),
+        record,
+    )))
+}
+
+/// The repository as it was seen before, where it is to be. Whose it is stands in the record, whatever a status says.
+fn remembered(state: &RepoState, input: &Input, now: Timestamp) -> Result<Option<Project>, Failure> {
+    let Some(own) = state.notes.record().project else {
+        return Ok(None);
+    };
+    let Some((description, default_branch)) = state.looks.found(LOOK, input, now) else {
+        return Ok(None);
+    };
+    Ok(Some(Project {
+        id: own.id(),
+        path: wanted(state)?,
+        description,
+        is_archived: false,
+        default_branch,
+    }))
+}
+
+/// Whether there is nothing to do about a repository. One without a commit gets its branch by the first.
+fn is_settled(state: &RepoState, connection: &Connection, project: &Project) -> bool {
+    let record = state.notes.record();
+    let is_noted = record.project.as_ref() == Some(&OwnProject::new(project, &connection.endpoint));
+    let is_open = record.creating.is_some() || record.moving.is_some();
+    is_noted && !is_open && !project.is_archived && project.default_branch.is_some()
 }
 
 /// Whose the repository at the wanted place is. That this cannot be found out is a failure, never an absence (A32).
@@ -163,7 +219,7 @@ async fn create(
     state: &RepoState,
     connection: &Connection,
     path: RepoPath,
-    now: jiff::Timestamp,
+    now: Timestamp,
 ) -> Result<Project, Failure> {
     let creation = Creation {
         notes: &state.notes,

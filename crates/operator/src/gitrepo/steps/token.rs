@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::Secret;
 use super::removal::OWN;
 use super::{CONNECTION, PROJECT, REPO_READY, TOKEN_FRESH, soon};
 use crate::Error;
+use crate::frame::Input;
 use crate::git::{GitHost, PresentToken, Project};
 use crate::gitrepo::connection::Connection;
 use crate::gitrepo::state::{RepoState, managed};
@@ -20,6 +21,9 @@ use crate::gitrepo::token_secret::{Fresh, Kept, own, store};
 
 /// The step that takes away a token that nobody wants any more.
 const LEAVE: &str = "leave-token";
+
+/// Name of what is remembered.
+const LOOK: &str = "access-token";
 
 /// How many days a token is good.
 const LIFETIME_DAYS: i64 = 30;
@@ -115,6 +119,18 @@ async fn plan(cx: &Context<RepoState>, connection: &Connection, project: &Projec
         return Ok(plan);
     };
     let kept = Kept::of(own(state, name)?);
+    let input = Input::of(&(
+        project.id.0,
+        &connection.version,
+        name,
+        state.secret_version(name),
+    ));
+    if let Some(renewal) = state.looks.found::<Timestamp>(LOOK, &input, now)
+        && renewal > now
+    {
+        cx.due(renewal, "the access token is renewed");
+        return Ok(plan);
+    }
     let tokens = connection.host.access_tokens(project).await.map_err(soon)?;
     let current = kept
         .id
@@ -137,6 +153,10 @@ async fn plan(cx: &Context<RepoState>, connection: &Connection, project: &Projec
         }
     }
     plan.note = plan.superseded != kept.superseded;
+    // While an older one is still good, its end is waited for.
+    if let Some(renewal) = renewal.filter(|_| plan.is_empty() && plan.superseded.is_empty()) {
+        state.looks.saw(LOOK, input, now, &renewal);
+    }
     Ok(plan)
 }
 
@@ -147,6 +167,10 @@ fn is_older(token: &PresentToken, state: &RepoState, kept: &Kept, good: Option<u
 }
 
 impl Plan {
+    fn is_empty(&self) -> bool {
+        !self.create && !self.note && self.revoke.is_empty()
+    }
+
     fn changes(&self, name: Option<&str>) -> Vec<Change> {
         let name = name.unwrap_or_default();
         let mut changes = Vec::new();

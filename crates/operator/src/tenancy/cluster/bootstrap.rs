@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use aws_lc_rs::rand::{SecureRandom as _, SystemRandom};
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use evenkeel_steps::{Change, Decision, Failure, Outcome, Step};
 use jiff::{Timestamp, Unit};
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use super::{ClusterState, TOKEN_READY};
-use crate::frame::CLAIM;
-use crate::resources::Cluster;
+use crate::frame::{CLAIM, owned_by, owner_of};
+use crate::resources::{BootstrapToken, Cluster};
 
 /// How long a token is good if the cluster does not say it.
 const DEFAULT_LIFE: Duration = Duration::from_secs(24 * 3600);
@@ -41,6 +42,15 @@ pub(super) fn step() -> impl Step<ClusterState> {
                     fields["bootstrapToken"] = token(until)?;
                     plan.push(Change::new("create", "the bootstrap token"));
                 }
+                // One that was made before Secrets were wanted.
+                Some(BootstrapToken {
+                    token: Some(shown),
+                    token_valid: Some(true),
+                    ..
+                }) if state.shared.settings.bootstrap_secrets && !shown.expose().is_empty() => {
+                    fields["bootstrapToken"] = json!({ "token": shown });
+                    plan.push(Change::new("move", "the bootstrap token into a Secret"));
+                }
                 Some(token) if token.token_valid == Some(true) => match token.valid_until {
                     Some(until) if until > cx.now() => cx.due(until, "the bootstrap token ends"),
                     _ => {
@@ -59,6 +69,10 @@ pub(super) fn step() -> impl Step<ClusterState> {
             Ok(Decision::act(plan, async move {
                 let access = &state.shared.access;
                 let identity = &state.identity;
+                let mut fields = fields;
+                if state.shared.settings.bootstrap_secrets {
+                    hide(&state, &mut fields).await?;
+                }
                 let body = json!({ "metadata": { "uid": identity.uid }, "status": fields });
                 access
                     .merge_status::<Cluster>(&identity.namespace, &identity.name, &body)
@@ -66,6 +80,35 @@ pub(super) fn step() -> impl Step<ClusterState> {
                 Ok(Outcome::changed("bootstrap token written"))
             }))
         })
+}
+
+/// Puts a token that the status is to get into a Secret, and its hash in its place (B24): who may see a cluster need not be one who
+/// may install its agent. The Secret comes first, so that no hash is of a token that nobody knows.
+async fn hide(state: &ClusterState, fields: &mut Value) -> Result<(), Failure> {
+    let Some(token) = fields["bootstrapToken"]["token"].as_str().map(str::to_owned) else {
+        return Ok(());
+    };
+    let access = &state.shared.access;
+    let (namespace, name) = (
+        &state.identity.namespace,
+        BootstrapToken::secret_name(&state.identity.name),
+    );
+    let present: Option<Secret> = access.find(namespace, &name).await?;
+    if present.is_some_and(|secret| !owned_by(&secret, &state.identity.uid)) {
+        return Err(Failure::invalid(format!(
+            "the Secret {name} belongs to another object: it is left as it is"
+        )));
+    }
+    let owner = owner_of(&state.object).ok_or_else(|| Failure::bug("an object without a uid"))?;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": name, "namespace": namespace, "ownerReferences": [owner] },
+        "data": { BootstrapToken::KEY: STANDARD.encode(&token) },
+    });
+    access.apply::<Secret>(namespace, &name, &secret).await?;
+    fields["bootstrapToken"]["tokenHash"] = json!(BootstrapToken::hash(&token));
+    fields["bootstrapToken"]["token"] = Value::Null;
+    Ok(())
 }
 
 fn token(until: Timestamp) -> Result<Value, Failure> {

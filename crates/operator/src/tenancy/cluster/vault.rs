@@ -11,8 +11,8 @@ use kube::ResourceExt;
 use serde::Deserialize;
 
 use super::{ClusterState, tenant_of};
-use crate::frame::is_orphaned;
 use crate::frame::policy::{ARCHIVE, ERASE};
+use crate::frame::{Input, is_orphaned, version};
 use crate::resources::DeletionPolicy;
 use crate::tenancy::VAULT_READY;
 use crate::vault::{SecretPath, Written};
@@ -26,6 +26,9 @@ const TOKEN_PAUSE: Duration = Duration::from_secs(2);
 
 /// A token is replaced when less than this part of its life is left: one over so much.
 const RENEWAL_PART: i64 = 3;
+
+/// Name of what is remembered.
+const LOOK: &str = "vault";
 
 const RENEWAL: &str = "the token in Vault is replaced";
 
@@ -103,21 +106,37 @@ pub(super) fn step() -> impl Step<ClusterState> {
                 return Ok(Decision::End(Outcome::wait(TOKEN_PAUSE, reason)));
             }
             let path = path(&state, Some(STEWARD))?;
+            let input = {
+                let kept = state.rights.secret.as_ref().filter(|_| secret.is_some());
+                let account = state.rights.account.as_ref().and_then(ResourceExt::uid);
+                Input::of(&(path.to_string(), kept.map(version), account))
+            };
+            if let Some(renewal) = state.looks.found::<Option<Timestamp>>(LOOK, &input, cx.now())
+                && renewal.is_none_or(|renewal| renewal > cx.now())
+            {
+                if let Some(renewal) = renewal {
+                    cx.due(renewal, RENEWAL);
+                }
+                return Ok(Decision::End(Outcome::done()));
+            }
             let present = store.read(&path).await?;
             let present = present.data.as_ref().and_then(|data| data.get(TOKEN));
             let account = state.rights.account.as_ref().and_then(ResourceExt::uid);
+            let mut renewal = None;
             let is_good = match &secret {
                 Some(token) => present == Some(token.as_str()),
                 // Of an account that was made anew it is worth nothing.
                 None => match present.and_then(Claims::of) {
                     Some(claims) if claims.is_of(account.as_deref()) && claims.renewal() > cx.now() => {
                         cx.due(claims.renewal(), RENEWAL);
+                        renewal = Some(claims.renewal());
                         true
                     }
                     _ => false,
                 },
             };
             if is_good {
+                state.looks.saw(LOOK, input, cx.now(), &renewal);
                 return Ok(Decision::End(Outcome::done()));
             }
             let mut plan = vec![Change::new("set", format!("secret {path}"))];

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::ResourceExt as _;
 
 use super::TenantState;
+use crate::gitrepo::FILES_SYNCED;
 use crate::resources::{
-    Cluster, ConditionStatus, EnvVar, EnvVarSource, GitLabOptions, GitRepo, RepoType, SecretKeyRef,
-    TOMBSTONE, TenantSpec,
+    ConditionStatus, EnvVar, EnvVarSource, GitLabOptions, GitRepo, SecretKeyRef, TOMBSTONE, TenantSpec,
 };
 
 /// The class file that all clusters of a tenant include.
@@ -41,7 +41,7 @@ pub(super) fn files(state: &TenantState, spec: &TenantSpec) -> Content {
     let mut generated: BTreeMap<String, String> = state
         .clusters
         .iter()
-        .map(|cluster| (format!("{}.yml", cluster.name_any()), class.clone()))
+        .map(|cluster| (format!("{}.yml", cluster.name), class.clone()))
         .collect();
     let pipelines = spec.compile_pipeline.clone().unwrap_or_default();
     let synced = if pipelines.enabled == Some(true) {
@@ -93,7 +93,7 @@ fn earlier(repository: Option<&GitRepo>, class: &str) -> BTreeSet<String> {
             && status
                 .conditions
                 .iter()
-                .any(|condition| condition.kind == "FilesSynced" && condition.status == ConditionStatus::True)
+                .any(|condition| condition.kind == FILES_SYNCED && condition.status == ConditionStatus::True)
     });
     for (path, content) in &repository.spec.template.template_files {
         if content == class || content == TOMBSTONE && !are_synced {
@@ -117,14 +117,10 @@ pub(super) fn variables(state: &TenantState, spec: &TenantSpec) -> Vec<EnvVar> {
     variables.push(plain(API_URL, state.shared.settings.api_url.clone()));
     variables.push(plain(CLUSTERS, state.compiled().join(" ")));
     variables.push(from_secret(API_TOKEN, &state.identity.name));
-    let compiled = state.compiled();
-    let tokens = state
-        .clusters
-        .iter()
-        .filter(|cluster| compiled.contains(&cluster.name_any()));
+    let tokens = state.clusters.iter().filter(|cluster| cluster.is_compiled);
     variables.extend(tokens.filter_map(|cluster| {
-        let name = format!("{ACCESS_TOKEN}{}", cluster.name_any().replace('-', "_"));
-        Some(from_secret(&name, token_secret(cluster)?))
+        let name = format!("{ACCESS_TOKEN}{}", cluster.name.replace('-', "_"));
+        Some(from_secret(&name, cluster.token_secret.as_deref()?))
     }));
     variables
 }
@@ -134,16 +130,6 @@ fn is_ours(variable: &EnvVar) -> bool {
     let name = variable.name.as_str();
     [API_URL, API_TOKEN, CLUSTERS].contains(&name)
         || name.starts_with(ACCESS_TOKEN) && variable.value_from.is_some()
-}
-
-/// The Secret with the access token of a cluster's repository, if we look after that one (A5).
-fn token_secret(cluster: &Cluster) -> Option<&str> {
-    let template = cluster.spec.git_repo_template.as_ref()?;
-    if template.repo_type == Some(RepoType::Unmanaged) {
-        return None;
-    }
-    let name = template.access_token.as_ref()?.secret_ref.as_deref()?;
-    (!name.is_empty()).then_some(name)
 }
 
 fn plain(name: &str, value: String) -> EnvVar {

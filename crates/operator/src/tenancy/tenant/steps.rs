@@ -1,7 +1,6 @@
 //! The steps of a tenant.
 
 use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Slot, Step, step};
-use kube::ResourceExt as _;
 use serde_json::{Map, json};
 
 use super::content::{files, variables};
@@ -113,7 +112,11 @@ fn role() -> impl Step<TenantState> {
         .decide(|cx, ()| async move {
             let state = cx.state();
             let own = [state.identity.name.clone()];
-            let clusters: Vec<String> = state.clusters.iter().map(|cluster| cluster.name_any()).collect();
+            let clusters: Vec<String> = state
+                .clusters
+                .iter()
+                .map(|cluster| cluster.name.clone())
+                .collect();
             let rules: Vec<_> = [
                 rule(&["tenants"], &own, &["get"]),
                 rule(&["clusters"], &clusters, &["get"]),
@@ -157,7 +160,7 @@ fn clusters() -> impl Step<TenantState> {
             .state()
             .clusters
             .iter()
-            .map(|cluster| cluster.name_any())
+            .map(|cluster| cluster.name.clone())
             .collect();
         if names.is_empty() {
             return Ok(Outcome::done());

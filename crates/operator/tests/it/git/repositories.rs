@@ -3,7 +3,7 @@
 use evenkeel_operator::Error;
 use evenkeel_operator::git::{ProjectId, RepoPath};
 use evenkeel_steps::FailureClass;
-use evenkeel_testkit::gitea;
+use evenkeel_testkit::{FaultProxy, gitea};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ at_every_host!(
     a_missing_organisation_is_told,
     a_token_that_is_not_known_is_told_and_not_shown,
     an_address_may_end_in_a_slash,
+    a_server_may_stand_below_a_path,
     an_archived_repository_takes_no_commit,
 );
 
@@ -167,6 +168,31 @@ async fn an_address_may_end_in_a_slash(site: &Site) {
     let project = site.new_project().await;
     let host = site.host_at(&format!("{}/", site.url()), site.token());
     assert_eq!(host.find(&project.path).await.unwrap(), Some(project));
+}
+
+/// B31: a server that shares its name with others is asked below its path, and nothing else is.
+async fn a_server_may_stand_below_a_path(site: &Site) {
+    let proxy = FaultProxy::before(&site.url()).await;
+    proxy.below("/forge");
+    for end in ["/forge", "/forge/"] {
+        let host = site.host_at(&format!("{}{end}", proxy.url()), site.token());
+        let path = RepoPath::new(&site.new_group().await, "t-one").unwrap();
+        let project = host.create(&path, "One Corp.").await.unwrap();
+        host.describe(&project, "One & Only").await.unwrap();
+        host.commit(&project, &creations(&[("sub/a", "A")]), &note())
+            .await
+            .unwrap();
+        let project = host.find(&path).await.unwrap().unwrap();
+        assert_eq!(project.description, "One & Only");
+        assert!(host.files(&project).await.unwrap().contains_key(&file("sub/a")));
+        assert!(host.deploy_keys(&project).await.unwrap().is_empty());
+        assert!(host.variables(&project).await.unwrap().is_empty());
+        host.delete(&project).await.unwrap();
+        assert_eq!(host.find(&path).await.unwrap(), None);
+    }
+    let beside = site.host_at(&proxy.url(), site.token());
+    let path = RepoPath::new("beside", "t-one").unwrap();
+    assert_eq!(beside.find(&path).await.ok().flatten(), None);
 }
 
 /// What is archived takes no changes, and says so.

@@ -42,7 +42,16 @@ impl<'a> World<'a> {
         Self::with(site, GitRepoSettings::default()).await
     }
 
+    /// One whose controller looks at everything with every pass: tests change what is outside, and look at once.
     pub(crate) async fn with(site: &'a Site, settings: GitRepoSettings) -> Self {
+        let settings = GitRepoSettings {
+            remember: false,
+            ..settings
+        };
+        Self::exactly(site, settings).await
+    }
+
+    pub(crate) async fn exactly(site: &'a Site, settings: GitRepoSettings) -> Self {
         let client = server().client().await;
         let namespace = server().namespace("repos").await;
         let git = FaultProxy::before(&site.url()).await;

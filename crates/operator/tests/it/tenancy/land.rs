@@ -67,14 +67,29 @@ impl Land {
     pub(crate) async fn at(kubernetes: Kubernetes, settings: TenancySettings) -> Self {
         let settings = TenancySettings {
             token_secrets: true,
+            // Tests change what is outside, and look at once.
+            remember: false,
             ..settings
         };
         Self::exactly(kubernetes, settings).await
     }
 
+    /// One whose controllers remember what they saw outside.
+    pub(crate) async fn remembering() -> Self {
+        let settings = TenancySettings {
+            token_secrets: true,
+            ..TenancySettings::default()
+        };
+        Self::exactly(Kubernetes::Real, settings).await
+    }
+
     /// One that asks for tokens of service accounts.
     pub(crate) async fn without_token_secrets() -> Self {
-        Self::exactly(Kubernetes::Real, TenancySettings::default()).await
+        let settings = TenancySettings {
+            remember: false,
+            ..TenancySettings::default()
+        };
+        Self::exactly(Kubernetes::Real, settings).await
     }
 
     async fn exactly(kubernetes: Kubernetes, settings: TenancySettings) -> Self {
@@ -108,6 +123,7 @@ impl Land {
         let of_repos = GitRepoSettings {
             protect: settings.protect,
             call_timeout: settings.call_timeout,
+            remember: settings.remember,
             ..GitRepoSettings::default()
         };
         let endpoint = if simulated.is_some() {

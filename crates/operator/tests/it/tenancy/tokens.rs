@@ -1,9 +1,11 @@
 //! Tokens of service accounts in Vault, where there are no Secrets with them (A24).
 
-use evenkeel_operator::resources::{Cluster, ConditionStatus};
+use evenkeel_operator::TenancySettings;
+use evenkeel_operator::resources::{BootstrapToken, Cluster, ConditionStatus};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::api::{Patch, PatchParams};
+use kube::ResourceExt as _;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::Land;
@@ -97,4 +99,109 @@ async fn review(land: &Land, token: &str) -> bool {
     let reviews: kube::Api<TokenReview> = kube::Api::all(land.client.clone());
     let seen = reviews.create(&Default::default(), &review).await.unwrap();
     seen.status.unwrap().authenticated == Some(true)
+}
+
+/// E10: what was seen in Vault counts until the Secret with the token changes, or for the interval.
+#[tokio::test]
+async fn what_was_seen_in_vault_is_not_read_again_while_nothing_changes() {
+    let land = Land::remembering().await;
+    land.tenant("t-one", json!({})).await;
+    land.cluster("c-one", json!({})).await;
+    land.settle().await;
+    let asks = async || {
+        let before = land.vault_proxy.requests();
+        land.clusters.pass(&land.namespace, "c-one").await.unwrap();
+        land.vault_proxy.requests() - before
+    };
+    assert_eq!(asks().await, 0);
+    let data = json!({ "stringData": { "token": "another" } });
+    land.api::<Secret>()
+        .patch("c-one", &PatchParams::default(), &Patch::Merge(&data))
+        .await
+        .unwrap();
+    assert!(asks().await > 0);
+    assert_ne!(asks().await, 0, "what was written is looked at once");
+    assert_eq!(asks().await, 0);
+    land.clock.advance(SignedDuration::from_hours(3));
+    assert!(asks().await > 0);
+    assert_eq!(asks().await, 0);
+}
+
+/// B24: who may see a cluster need not be one who may install its agent.
+#[tokio::test]
+async fn a_bootstrap_token_may_be_in_a_secret_with_its_hash_in_the_status() {
+    let land = Land::with(TenancySettings {
+        bootstrap_secrets: true,
+        ..TenancySettings::default()
+    })
+    .await;
+    land.tenant("t-one", json!({})).await;
+    land.cluster("c-one", json!({})).await;
+    let foreign = Secret {
+        metadata: ObjectMeta {
+            name: Some(BootstrapToken::secret_name("c-two")),
+            ..ObjectMeta::default()
+        },
+        ..Secret::default()
+    };
+    let secrets = land.api::<Secret>();
+    secrets.create(&PostParams::default(), &foreign).await.unwrap();
+    land.settle().await;
+    let token = async || {
+        let secret: Secret = land.get("c-one-bootstrap-token").await;
+        assert_eq!(secret.owner_references()[0].name, "c-one");
+        String::from_utf8(secret.data.unwrap()[BootstrapToken::KEY].0.clone()).unwrap()
+    };
+    let shown = async || {
+        let status = land.get::<Cluster>("c-one").await.status.unwrap();
+        status.bootstrap_token.unwrap()
+    };
+    let first = token().await;
+    let status = shown().await;
+    assert!(status.token.is_none() && status.token_valid == Some(true));
+    assert_eq!(status.token_hash, Some(BootstrapToken::hash(&first)));
+    let until = status.valid_until;
+
+    // One that was made before moves, and is as good as it was.
+    let fields = json!({ "bootstrapToken": { "token": "b2xk", "tokenHash": null } });
+    let clusters = land.api::<Cluster>();
+    let params = PatchParams::default();
+    clusters
+        .patch_status("c-one", &params, &Patch::Merge(&json!({ "status": fields })))
+        .await
+        .unwrap();
+    land.settle().await;
+    let status = shown().await;
+    assert!(status.token.is_none() && status.token_valid == Some(true));
+    assert_eq!((token().await.as_str(), status.valid_until), ("b2xk", until));
+    assert_eq!(status.token_hash, Some(BootstrapToken::hash("b2xk")));
+
+    // Who wants a new one removes it from the status, as ever.
+    clusters
+        .patch_status(
+            "c-one",
+            &params,
+            &Patch::Merge(&json!({ "status": { "bootstrapToken": null } })),
+        )
+        .await
+        .unwrap();
+    land.settle().await;
+    let second = token().await;
+    assert!(second != first && second != "b2xk");
+    assert_eq!(shown().await.token_hash, Some(BootstrapToken::hash(&second)));
+
+    // A Secret of somebody else is left as it is, and no token is made that nobody could read.
+    land.cluster("c-two", json!({})).await;
+    land.clusters.pass(&land.namespace, "c-two").await.unwrap();
+    land.clusters.pass(&land.namespace, "c-two").await.unwrap();
+    let status = land.get::<Cluster>("c-two").await.status.unwrap();
+    let says = "belongs to another object";
+    assert_condition(
+        &status.conditions,
+        "BootstrapTokenReady",
+        ConditionStatus::False,
+        says,
+    );
+    assert!(status.bootstrap_token.is_none());
+    assert!(land.get::<Secret>("c-two-bootstrap-token").await.data.is_none());
 }

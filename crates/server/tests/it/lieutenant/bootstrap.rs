@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use evenkeel_core::Clock as _;
-use evenkeel_operator::resources::Cluster;
+use evenkeel_operator::resources::{BootstrapToken, Cluster};
 use evenkeel_server::lieutenant;
 use evenkeel_telemetry::logging::{self, Captured};
 use evenkeel_telemetry::{LogFormat, LogOptions, SystemClock, Tasks};
 use evenkeel_testkit::{CallFault, FaultProxy, eventually};
 use futures::future::join_all;
 use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ObjectMeta, PostParams};
 use kube::config::AuthInfo;
 use serde_json::{Value, json};
 
@@ -321,4 +323,56 @@ async fn while_the_server_cannot_be_asked_no_token_is_called_invalid() {
     assert_eq!(health.assert(200).text, "ok");
     let _: Value = send(&router, "GET", "/", None, None).await.json();
     tasks.cancel();
+}
+
+/// B24: the status has only the hash of a token, and who may read the Secret with it is shown the address.
+#[tokio::test]
+async fn b24_a_token_in_a_secret_opens_once_and_is_shown_to_who_may_read_the_secret() {
+    let site = Site::new("b24-hidden").await;
+    let agent = site.account("c-one").await;
+    let token = json!({
+        "tokenHash": BootstrapToken::hash("aGlkZGVu"), "validUntil": TOMORROW, "tokenValid": true,
+    });
+    let spec = json!({"tenantRef": {"name": "t-one"}});
+    site.seed_cluster("c-one", spec, json!({ "bootstrapToken": token }))
+        .await;
+    let shows = async |token: &str| {
+        let answer = site.call_as(Some(token), "GET", "/clusters/c-one").await;
+        answer.assert(200).json().get("installURL").cloned()
+    };
+    assert_eq!(shows(&site.token).await, None, "there is no Secret");
+    let secret = |text: &str| Secret {
+        metadata: ObjectMeta {
+            name: Some(BootstrapToken::secret_name("c-one")),
+            ..ObjectMeta::default()
+        },
+        string_data: Some([(BootstrapToken::KEY.to_owned(), text.to_owned())].into()),
+        ..Secret::default()
+    };
+    let secrets = site.api::<Secret>();
+    let how = PostParams::default();
+    secrets.create(&how, &secret("b3RoZXI=")).await.unwrap();
+    assert_eq!(shows(&site.token).await, None, "it is of another time");
+    secrets
+        .replace("c-one-bootstrap-token", &how, &secret("aGlkZGVu"))
+        .await
+        .unwrap();
+    let address = "https://api.example.org/install/steward.json?token=aGlkZGVu";
+    assert_eq!(shows(&site.token).await, Some(json!(address)));
+    let rules = json!([{"apiGroups": ["syn.tools"], "resources": ["clusters"], "verbs": ["get", "list"]}]);
+    let reader = site.caller("reader", rules).await;
+    assert_eq!(
+        shows(&reader).await,
+        None,
+        "who may not read Secrets is shown none"
+    );
+
+    site.install(token["tokenHash"].as_str().unwrap())
+        .await
+        .assert(401);
+    let answer = install(&site, "aGlkZGVu").await;
+    assert_eq!(agent_token(answer.assert(200)), agent);
+    let answer = site.install("aGlkZGVu").await;
+    assert_eq!(answer.assert(401).reason(), "Token already used or expired");
+    assert_eq!(shows(&site.token).await, None);
 }
