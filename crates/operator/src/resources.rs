@@ -20,6 +20,7 @@ mod cluster;
 mod condition;
 mod definition;
 mod git_repo;
+mod plan;
 mod tenant;
 mod time;
 mod token;
@@ -34,6 +35,7 @@ pub use git_repo::{
     EnvVar, EnvVarSource, GitLabOptions, GitRepo, GitRepoSpec, GitRepoStatus, GitRepoTemplate, ObjectName,
     RepoType, SecretKeyRef, TOMBSTONE,
 };
+pub use plan::PlanStatus;
 pub use tenant::{
     CompilePipelineSpec, CompilePipelineStatus, Tenant, TenantSpec, TenantStatus, TenantTemplate,
     TenantTemplateSpec, TenantTemplateStatus,

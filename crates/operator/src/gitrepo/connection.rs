@@ -11,6 +11,7 @@ use reqwest::Url;
 
 use crate::Error;
 use crate::gate::{Gate, GateTerms};
+use crate::git::asked::Asked;
 use crate::git::{BranchName, GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, RepoPath};
 use crate::remote::host_of;
 
@@ -117,7 +118,7 @@ impl Connection {
             None => host_of(&address),
         };
         Ok(Self {
-            host,
+            host: Arc::new(Asked(host)),
             endpoint: address.as_str().trim_end_matches('/').to_owned(),
             host_keys: text(secret, "hostKeys").filter(|keys| !keys.is_empty()),
             ssh_host,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, by_type};
 use super::git_repo::{CreationPolicy, DeletionPolicy, GitRepoTemplate, ObjectName};
+use super::plan::PlanStatus;
 use super::time::date_time;
 use super::token::TokenText;
 
@@ -96,6 +97,9 @@ pub struct ClusterStatus {
     /// The last compilation of the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_meta: Option<CompileMeta>,
+    /// What would be changed, while the object is only observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
     /// How it stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = by_type)]

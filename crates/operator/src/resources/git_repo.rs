@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::condition::{Condition, by_type};
+use super::plan::PlanStatus;
 
 /// Content of a template file that says: this file is to be removed.
 pub const TOMBSTONE: &str = "{delete}";
@@ -287,6 +288,9 @@ pub struct GitRepoStatus {
     /// The keys that the operator made, by title.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generated_deploy_keys: BTreeMap<String, DeployKeyStatus>,
+    /// What would be changed, while the object is only observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
     /// How it stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = by_type)]

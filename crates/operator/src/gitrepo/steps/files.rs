@@ -7,6 +7,7 @@ use evenkeel_steps::{Change, Decision, Failure, Outcome, Step};
 use kube::ResourceExt as _;
 
 use super::{CONNECTION, FILES_SYNCED, PROJECT, Problems, soon};
+use crate::git::asked::{FILES, may_read, may_write};
 use crate::git::{BlobDigest, CommitNote, FileAction, FilePath};
 use crate::gitrepo::state::{RepoState, SYNCED_FILES, managed};
 use crate::resources::TOMBSTONE;
@@ -16,6 +17,7 @@ pub(super) fn step() -> impl Step<RepoState> {
         .condition(FILES_SYNCED)
         .needs((CONNECTION, PROJECT))
         .when(managed())
+        .may([may_read("list", FILES), may_write("commit", FILES)])
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let mut problems = Problems::default();

@@ -10,7 +10,7 @@ use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 
 use super::{ClusterState, TOKEN_READY};
-use crate::frame::CLAIM;
+use crate::frame::{CLAIM, permission};
 use crate::resources::Cluster;
 
 /// How long a token is good if the cluster does not say it.
@@ -25,6 +25,7 @@ pub(super) fn step() -> impl Step<ClusterState> {
     evenkeel_steps::step::<ClusterState>("bootstrap-token")
         .condition(TOKEN_READY)
         .after(CLAIM)
+        .may([permission::patch_status::<Cluster>()])
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let status = state.object.status.clone().unwrap_or_default();
