@@ -3,11 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use evenkeel_core::Clock;
+use evenkeel_steps::Pipeline;
 use evenkeel_telemetry::Tasks;
 use evenkeel_telemetry::metrics::GateMetrics;
 use kube::Client;
 
 use crate::gate::GateTerms;
+use crate::gitrepo::pipelines as repository_pipelines;
+use crate::tenancy::{cluster_pipelines, tenant_pipelines};
 use crate::vault::{SecretStore, Vault};
 use crate::{Clusters, Error, GitRepos, OperatorSettings, Tenants};
 
@@ -28,10 +31,6 @@ impl Controllers {
         tasks: Tasks,
         gates: Arc<OnceLock<GateMetrics>>,
     ) -> Result<Self, Error> {
-        let broken = |error: evenkeel_steps::Error| Error::Start {
-            what: "make the pipelines".to_owned(),
-            problem: error.to_string(),
-        };
         let terms = GateTerms {
             clock: Arc::clone(&clock),
             calls_per_second: None,
@@ -52,5 +51,46 @@ impl Controllers {
             clusters: clusters.observing(observes),
             repositories: repositories.observing(observes),
         })
+    }
+}
+
+/// A pipeline for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipelineText {
+    /// Its name.
+    pub name: String,
+    /// Its steps in order, with predicates, edges and permissions.
+    pub text: String,
+    /// Its graph, in the DOT language of Graphviz.
+    pub dot: String,
+}
+
+impl PipelineText {
+    fn of<S: Send + Sync + 'static>(pipeline: &Pipeline<S>) -> Self {
+        let description = pipeline.describe();
+        Self {
+            name: pipeline.name().to_string(),
+            text: description.to_string(),
+            dot: description.dot(),
+        }
+    }
+}
+
+/// All pipelines: of tenants, clusters and repositories, each towards what an object asks for and away from it.
+///
+/// # Errors
+/// [`Error::Start`] when the steps make no pipeline, which is a mistake in Evenkeel.
+pub fn pipelines() -> Result<Vec<PipelineText>, Error> {
+    let mut texts = Vec::new();
+    texts.extend(tenant_pipelines().map_err(broken)?.iter().map(PipelineText::of));
+    texts.extend(cluster_pipelines().map_err(broken)?.iter().map(PipelineText::of));
+    texts.extend(repository_pipelines().map_err(broken)?.iter().map(PipelineText::of));
+    Ok(texts)
+}
+
+fn broken(error: evenkeel_steps::Error) -> Error {
+    Error::Start {
+        what: "make the pipelines".to_owned(),
+        problem: error.to_string(),
     }
 }

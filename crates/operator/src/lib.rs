@@ -24,6 +24,7 @@ pub mod resources;
 mod tenancy;
 pub mod vault;
 
+pub use controllers::{PipelineText, pipelines};
 pub use error::Error;
 pub use frame::{ChangePlan, Due, ObjectPlan, Passed, Scope, StepPlan};
 pub use gitrepo::{GitRepoSettings, GitRepos};

@@ -11,7 +11,9 @@ mod tenant;
 
 use std::time::Duration;
 
+pub(crate) use cluster::pipelines as cluster_pipelines;
 pub use cluster::Clusters;
+pub(crate) use tenant::pipelines as tenant_pipelines;
 pub use tenant::Tenants;
 
 use crate::frame::DEFAULT_CALL_TIMEOUT;

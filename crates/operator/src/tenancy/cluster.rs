@@ -175,6 +175,11 @@ pub(super) fn tenant_of(cluster: &Cluster) -> &str {
         .unwrap_or_default()
 }
 
+/// The pipelines: towards what an object asks for, and away from it.
+pub(crate) fn pipelines() -> Result<[Pipeline<ClusterState>; 2], evenkeel_steps::Error> {
+    Ok([steps::pipeline()?, steps::teardown()?])
+}
+
 impl ClusterState {
     async fn gather(object: Cluster, shared: Arc<Shared>) -> Result<Self, Failure> {
         let identity = Identity::of(&object);

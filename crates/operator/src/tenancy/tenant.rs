@@ -165,6 +165,11 @@ impl Tenants {
     }
 }
 
+/// The pipelines: towards what an object asks for, and away from it.
+pub(crate) fn pipelines() -> Result<[Pipeline<TenantState>; 2], evenkeel_steps::Error> {
+    Ok([steps::pipeline()?, steps::teardown()?])
+}
+
 impl TenantState {
     async fn gather(object: Tenant, shared: Arc<Shared>) -> Result<Self, Failure> {
         let identity = Identity::of(&object);
