@@ -15,21 +15,31 @@ const STANDARD_INPUT: &str = "-";
 
 /// All documents of `path`, in order.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<ClusterDocument>> {
+    let mut documents = Vec::new();
+    for (place, value) in trees(path)? {
+        documents.push(ClusterDocument::from_value(value).context(place)?);
+    }
+    if documents.is_empty() {
+        let name = name(path);
+        bail!("{name} holds no cluster document: expected at least `name` and `components`");
+    }
+    Ok(documents)
+}
+
+/// All documents of `path` as trees, each with where it begins; empty ones are left out.
+pub(crate) fn trees(path: &Path) -> anyhow::Result<Vec<(String, serde_json::Value)>> {
     let name = name(path);
     let text = text(path)?;
-    let mut documents = Vec::new();
+    let mut trees = Vec::new();
     for document in from_yaml_documents(text.as_bytes(), Numbers::Exact).with_context(|| name.clone())? {
         if matches!(document.value, evenkeel_goyaml::Value::Null) {
             continue;
         }
-        let place = || format!("{name}, document at line {}", document.line);
-        let value = serde_json::Value::try_from(document.value.clone()).with_context(place)?;
-        documents.push(ClusterDocument::from_value(value).with_context(place)?);
+        let place = format!("{name}, document at line {}", document.line);
+        let value = serde_json::Value::try_from(document.value).with_context(|| place.clone())?;
+        trees.push((place, value));
     }
-    if documents.is_empty() {
-        bail!("{name} holds no cluster document: expected at least `name` and `components`");
-    }
-    Ok(documents)
+    Ok(trees)
 }
 
 /// A kubeconfig's content, for sending to the mothership.

@@ -17,6 +17,9 @@ const QUIET: &str = "warn,evenkeel_steps=error,kube_client=off";
 /// The exit status of a command that was used wrongly, as clap has it.
 const USAGE: u8 = 2;
 
+/// The exit status of a plan that is not empty.
+const DIFFERS: u8 = 2;
+
 /// What is logged, and how. Logs go to standard error.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Logs {
@@ -34,6 +37,18 @@ enum Format {
     Text,
     Json,
 }
+
+/// A command that did what it was to do, and found that something would be changed. It has said so.
+#[derive(Debug)]
+pub(crate) struct Differs;
+
+impl fmt::Display for Differs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("something would be changed")
+    }
+}
+
+impl std::error::Error for Differs {}
 
 /// A command that was called with arguments that make no sense together.
 #[derive(Debug)]
@@ -73,6 +88,7 @@ where
 pub(crate) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Differs>() => ExitCode::from(DIFFERS),
         Err(error) => {
             output::note(&format!("error: {error}"));
             for cause in error.chain().skip(1) {

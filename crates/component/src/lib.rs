@@ -22,6 +22,7 @@
 //! nothing behind it. Kustomizations are built by [`Kustomize`], the one other program that is run for a component.
 //!
 //! **Where does a new step go?** A file below `pipeline/`, and one line where [`Reconciler`] builds its pipelines.
+//! One that every pipeline is to have is a [`Bundle`](evenkeel_steps::Bundle): [`Reconciler::with_bundle`].
 
 mod agreement;
 mod declared;
@@ -51,7 +52,7 @@ pub use keys::SystemKeys;
 pub use kustomize::{KUSTOMIZE_TIMEOUT, Kustomize, KustomizeOptions, RemoteBases};
 pub use ledger::{Ledger, LedgerError, TargetLedger};
 pub use lookup::LiveLookup;
-pub use operation::capabilities;
+pub use operation::{Operation, capabilities};
 pub use outcome::{End, Level, Line, Outcome};
 pub use reconciler::{Reconciler, RunOptions};
 pub use render::RenderLimits;

@@ -27,8 +27,9 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// One operation as it was found: the task, what the target remembers, what it can do.
-pub(crate) struct Operation {
+/// One operation as it was found: the task, what the target remembers, what it can do. Bundles are generic over it, and see nothing of
+/// it.
+pub struct Operation {
     pub(crate) task: Task,
     pub(crate) shared: Shared,
     pub(crate) record: Option<Record>,

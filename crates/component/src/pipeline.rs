@@ -15,7 +15,7 @@ use std::time::Duration;
 use evenkeel_cluster::{Desired, Inputs, Session};
 use evenkeel_core::{ComponentRevision, Plan, Sensitive};
 use evenkeel_source::Content;
-use evenkeel_steps::{Pipeline, Slot};
+use evenkeel_steps::{Bundle, Pipeline, Slot};
 use tokio::sync::Mutex;
 
 use crate::hooks::Due;
@@ -70,8 +70,9 @@ impl Rendered {
 }
 
 /// Making the cluster have what the source gives.
-pub(crate) fn applying() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+pub(crate) fn applying(every: &impl Bundle<Operation>) -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
     Pipeline::builder("apply-component")
+        .bundle(every)
         .step(obtain::source())
         .step(obtain::values())
         .step(render::render())
@@ -92,8 +93,9 @@ pub(crate) fn applying() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
 }
 
 /// Making the cluster have the definitions of all components.
-pub(crate) fn defining() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+pub(crate) fn defining(every: &impl Bundle<Operation>) -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
     Pipeline::builder("define-kinds")
+        .bundle(every)
         .step(define::collect())
         .step(define::plan())
         .step(define::define())
@@ -102,8 +104,11 @@ pub(crate) fn defining() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
 }
 
 /// Deleting a component's objects.
-pub(crate) fn uninstalling() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+pub(crate) fn uninstalling(
+    every: &impl Bundle<Operation>,
+) -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
     Pipeline::builder("uninstall-component")
+        .bundle(every)
         .step(remove::plan())
         .step(hooks::before_deletion())
         .step(remove::uninstall())
@@ -114,8 +119,11 @@ pub(crate) fn uninstalling() -> Result<Pipeline<Operation>, evenkeel_steps::Erro
 }
 
 /// Letting go of a component's objects.
-pub(crate) fn orphaning() -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
+pub(crate) fn orphaning(
+    every: &impl Bundle<Operation>,
+) -> Result<Pipeline<Operation>, evenkeel_steps::Error> {
     Pipeline::builder("orphan-component")
+        .bundle(every)
         .step(remove::orphan())
         .step(remove::leave("orphan"))
         .build()

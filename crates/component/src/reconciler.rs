@@ -7,8 +7,8 @@ use evenkeel_cluster::{ComponentTarget, ReadinessRules};
 use evenkeel_core::{Clock, ComponentRevision, ComponentSpec, ObjectChange, Plan};
 use evenkeel_source::{Content, Sources};
 use evenkeel_steps::{
-    Cancel, CancelFns, Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy, RuntimeFns,
-    Spans, Unobserved,
+    Bundle, Cancel, CancelFns, Failure, Mode, Observer, Pass, PassOptions, Pipeline, Report, RetryPolicy,
+    RuntimeFns, Spans, Unobserved,
 };
 use evenkeel_telemetry::{CancellationToken, Tasks, time};
 
@@ -93,11 +93,35 @@ impl Reconciler {
                 clock,
             },
             declarations: Arc::default(),
-            applying: pipeline::applying()?,
-            defining: pipeline::defining()?,
-            uninstalling: pipeline::uninstalling()?,
-            orphaning: pipeline::orphaning()?,
+            applying: pipeline::applying(&())?,
+            defining: pipeline::defining(&())?,
+            uninstalling: pipeline::uninstalling(&())?,
+            orphaning: pipeline::orphaning(&())?,
         })
+    }
+
+    /// The same, with steps and hooks that every pipeline is to have, whatever an operation is for (L12, L24). Takes the place of those
+    /// of an earlier call; two bundles are given as a pair.
+    ///
+    /// # Errors
+    /// [`Error::Pipeline`] when a step has the name of another one, or names one that not all pipelines have.
+    pub fn with_bundle(mut self, every: &impl Bundle<Operation>) -> Result<Self, Error> {
+        self.applying = pipeline::applying(every)?;
+        self.defining = pipeline::defining(every)?;
+        self.uninstalling = pipeline::uninstalling(every)?;
+        self.orphaning = pipeline::orphaning(every)?;
+        Ok(self)
+    }
+
+    /// The pipelines in words: applying, defining kinds, uninstalling, orphaning.
+    pub fn describe(&self) -> [String; 4] {
+        [
+            &self.applying,
+            &self.defining,
+            &self.uninstalling,
+            &self.orphaning,
+        ]
+        .map(|pipeline| pipeline.describe().to_string())
     }
 
     /// The same, and kustomizations are built with `kustomize`.

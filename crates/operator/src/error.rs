@@ -128,6 +128,20 @@ pub enum Error {
         problem: String,
     },
 
+    /// A step asks for what it did not declare: a mistake in Evenkeel.
+    #[error("{problem}")]
+    Undeclared {
+        /// Which step, and what.
+        problem: String,
+    },
+
+    /// The API server does not say how an object is, or would be.
+    #[error("{problem}")]
+    Unread {
+        /// What was tried, and what is in the way.
+        problem: String,
+    },
+
     /// Another process may work now.
     #[error("the lease {lease} could not be renewed in time: another operator may hold it")]
     LeaseLost {
@@ -153,12 +167,14 @@ impl Error {
             | Self::Unavailable { .. }
             | Self::NotUnderstood { .. }
             | Self::Start { .. }
+            | Self::Unread { .. }
             | Self::LeaseLost { .. }
             | Self::File { .. } => FailureClass::Transient,
             Self::RateLimited { after, .. } | Self::HeldBack { after, .. } => FailureClass::RateLimited {
                 until: (*after).into(),
             },
             Self::Forbidden { .. } => FailureClass::Forbidden,
+            Self::Undeclared { .. } => FailureClass::Bug,
             Self::Conflict { .. } => FailureClass::Conflict,
             Self::Refused { .. } | Self::Unsupported { .. } | Self::Invalid { .. } => FailureClass::Invalid,
         }

@@ -22,12 +22,14 @@ mod looker;
 mod looks;
 mod named;
 mod pass;
+pub(crate) mod permission;
+mod plan;
 pub(crate) mod policy;
 mod sources;
 mod status;
 mod watch;
 
-pub(crate) use access::{Access, DEFAULT_CALL_TIMEOUT, Readable, owned_by, owner_of, version};
+pub(crate) use access::{Access, DEFAULT_CALL_TIMEOUT, Readable, failure, owned_by, owner_of, version};
 pub(crate) use child::{Upkeep, child};
 pub(crate) use every_kind::{CLAIM, Claimable, EveryKind};
 pub(crate) use finalizer::{Claim, claim, release};
@@ -38,7 +40,8 @@ pub(crate) use looks::{Input, Looks};
 pub(crate) use named::Named;
 pub use pass::{Due, Passed};
 pub(crate) use pass::{Passes, RELEASE};
-pub(crate) use sources::Sources;
+pub use plan::{ChangePlan, ObjectPlan, StepPlan};
+pub(crate) use sources::{Shadow, Sources, concerned};
 pub use watch::Scope;
 use watch::run;
 
@@ -53,6 +56,9 @@ pub(crate) const ORPHAN: &str = "evenkeel.dev/orphan";
 
 /// Annotation that lets passes plan and not act.
 pub(crate) const OBSERVE_ONLY: &str = "evenkeel.dev/observe-only";
+
+/// Annotation with the digest of a plan that is carried out although passes may only plan: it alone, and only as it was shown.
+pub(crate) const APPROVED_PLAN: &str = "evenkeel.dev/approved-plan";
 
 /// Whether the annotation lets what is outside be left behind.
 pub(crate) fn is_orphaned<K: kube::Resource>(object: &K) -> bool {

@@ -1,5 +1,6 @@
 //! Where repositories live: a Git host with an interface for programs.
 
+pub(crate) mod asked;
 mod branch;
 mod file;
 mod gitea;

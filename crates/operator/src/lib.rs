@@ -7,14 +7,16 @@
 //! * [`vault`]: where secrets are kept.
 //! * [`Tenants`], [`Clusters`], [`GitRepos`]: the controllers. All run their passes on the step engine, in one frame:
 //!   docs/operator.md.
-//! * [`Operator`]: the process of all three.
+//! * [`Operator`]: the process of all three. [`Planner`]: what it would do.
 
+mod controllers;
 mod error;
 mod frame;
 mod gate;
 pub mod git;
 mod gitrepo;
 mod leader;
+mod planner;
 mod probes;
 mod process;
 mod remote;
@@ -22,8 +24,10 @@ pub mod resources;
 mod tenancy;
 pub mod vault;
 
+pub use controllers::{PipelineText, pipelines};
 pub use error::Error;
-pub use frame::{Due, Passed, Scope};
+pub use frame::{ChangePlan, Due, ObjectPlan, Passed, Scope, StepPlan};
 pub use gitrepo::{GitRepoSettings, GitRepos};
+pub use planner::{PlannedKind, Planner, Selection};
 pub use process::{Addresses, LeaderSettings, Operator, OperatorSettings};
 pub use tenancy::{Clusters, TenancySettings, Tenants};

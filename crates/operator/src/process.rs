@@ -4,17 +4,19 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use evenkeel_core::Clock;
+use evenkeel_steps::Permission;
 use evenkeel_telemetry::metrics::{GateMetrics, StepMetrics};
 use evenkeel_telemetry::{CancellationToken, Metrics, OnCancel, OnError, Tasks};
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use tracing::info;
 
-use crate::frame::{Access, DEFAULT_CALL_TIMEOUT};
-use crate::gate::GateTerms;
+use crate::controllers::Controllers;
+use crate::frame::{Access, DEFAULT_CALL_TIMEOUT, permission};
 use crate::leader::Candidate;
 use crate::probes::{Readiness, health, listen, metrics as show_metrics, serve};
 use crate::tenancy::metrics::text as fleet_metrics;
-use crate::vault::{SecretStore, Vault, VaultSettings};
+use crate::vault::VaultSettings;
 use crate::{Clusters, Error, GitRepoSettings, GitRepos, Scope, TenancySettings, Tenants};
 
 /// Its field manager for the Lease.
@@ -29,6 +31,8 @@ pub struct OperatorSettings {
     pub tenancy: TenancySettings,
     /// What is the same for all repositories.
     pub repositories: GitRepoSettings,
+    /// Whether passes plan and change nothing but what statuses say of it.
+    pub observe_only: bool,
     /// Where secrets are kept, if anywhere.
     pub vault: Option<VaultSettings>,
     /// Under which name it competes with other processes, and in which namespace; none works at once.
@@ -46,6 +50,15 @@ pub struct LeaderSettings {
     pub namespace: String,
     /// Its own name, which no other process has.
     pub identity: String,
+}
+
+impl LeaderSettings {
+    /// What competing asks of the Kubernetes API.
+    pub fn permissions() -> Vec<Permission> {
+        let mut permissions = permission::keep::<Lease>().to_vec();
+        permissions.push(permission::get::<Lease>());
+        permissions
+    }
 }
 
 /// An operator that is ready to run.
@@ -87,31 +100,23 @@ impl Operator {
         let metrics = Metrics::new();
         let steps = StepMetrics::register(&metrics).map_err(|error| broken(&error))?;
         let gates = GateMetrics::register(&metrics).map_err(|error| broken(&error))?;
-        let terms = GateTerms {
-            clock: Arc::clone(&clock),
-            calls_per_second: None,
-            metrics: Arc::new(OnceLock::from(gates.clone())),
-        };
-        let vault: Option<Arc<dyn SecretStore>> = match &settings.vault {
-            Some(vault) => Some(Arc::new(Vault::gated(vault, &terms)?)),
-            None => None,
-        };
-        let tenancy = settings.tenancy;
-        let tenants = Tenants::new(client.clone(), tenancy.clone(), Arc::clone(&clock));
-        let clusters = Clusters::new(client.clone(), tenancy, vault, Arc::clone(&clock));
-        let tenants = tenants.map_err(|error| broken(&error))?.measured(steps.clone());
-        let clusters = clusters.map_err(|error| broken(&error))?.measured(steps.clone());
+        let Controllers {
+            tenants,
+            clusters,
+            repositories,
+        } = Controllers::new(
+            &settings,
+            client.clone(),
+            Arc::clone(&clock),
+            tasks.clone(),
+            Arc::new(OnceLock::from(gates.clone())),
+        )?;
+        let (tenants, clusters) = (tenants.measured(steps.clone()), clusters.measured(steps.clone()));
         let shown = (tenants.clone(), clusters.clone());
         let fleet = move || {
             let (tenants, clusters) = (shown.0.objects(), shown.1.objects());
             fleet_metrics(tenants.iter().map(Arc::as_ref), clusters.iter().map(Arc::as_ref))
         };
-        let repositories = GitRepos::new(
-            client.clone(),
-            settings.repositories,
-            Arc::clone(&clock),
-            tasks.clone(),
-        );
         let readiness = Readiness::default();
         let mut addresses = Addresses::default();
         for (address, router, bound) in [
@@ -137,10 +142,7 @@ impl Operator {
         Ok(Self {
             tenants: tenants.fenced(fence.clone()),
             clusters: clusters.fenced(fence.clone()),
-            repositories: repositories
-                .map_err(|error| broken(&error))?
-                .measured(steps, gates)
-                .fenced(fence),
+            repositories: repositories.measured(steps, gates).fenced(fence),
             scope: settings.scope,
             candidate,
             readiness,

@@ -21,6 +21,7 @@ mod condition;
 mod definition;
 mod git_repo;
 mod look;
+mod plan;
 mod tenant;
 mod time;
 mod token;
@@ -36,6 +37,7 @@ pub use git_repo::{
     RepoType, SecretKeyRef, TOMBSTONE,
 };
 pub use look::Look;
+pub use plan::PlanStatus;
 pub use tenant::{
     CompilePipelineSpec, CompilePipelineStatus, Tenant, TenantSpec, TenantStatus, TenantTemplate,
     TenantTemplateSpec, TenantTemplateStatus,

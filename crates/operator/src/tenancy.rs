@@ -12,7 +12,9 @@ mod tenant;
 use std::time::Duration;
 
 pub use cluster::Clusters;
+pub(crate) use cluster::pipelines as cluster_pipelines;
 pub use tenant::Tenants;
+pub(crate) use tenant::pipelines as tenant_pipelines;
 
 use crate::frame::DEFAULT_CALL_TIMEOUT;
 use crate::resources::{CreationPolicy, DeletionPolicy};

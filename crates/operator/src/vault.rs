@@ -1,5 +1,6 @@
 //! Where secrets are kept: HashiCorp Vault, or what speaks like it.
 
+pub(crate) mod asked;
 mod client;
 mod data;
 mod path;

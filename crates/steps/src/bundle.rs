@@ -51,6 +51,13 @@ pub trait Bundle<S> {
     }
 }
 
+/// Nothing is a bundle.
+impl<S> Bundle<S> for () {
+    fn steps(&self) -> Vec<Box<dyn Step<S>>> {
+        Vec::new()
+    }
+}
+
 /// Two bundles are one.
 impl<S, A: Bundle<S>, B: Bundle<S>> Bundle<S> for (A, B) {
     fn steps(&self) -> Vec<Box<dyn Step<S>>> {

@@ -41,7 +41,12 @@ pub(crate) struct PassScope<S> {
     pub(crate) attempt: u32,
     /// Verbs that no step may act on, each with the reason.
     pub(crate) forbidden: Vec<(String, String)>,
+    /// The changes that each step may make, and the reason, if nothing else may be done.
+    pub(crate) approved: Option<Approval>,
 }
+
+/// Changes by step, and the reason why they alone may be made.
+pub(crate) type Approval = (Vec<(String, Vec<Change>)>, String);
 
 /// What a step has left behind for its timeline entry.
 #[derive(Debug, Default)]

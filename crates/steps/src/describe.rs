@@ -53,6 +53,9 @@ impl<S> fmt::Display for Description<'_, S> {
                     .collect();
                 line("provides", &slots.join(", "))?;
             }
+            for permission in &node.rights.may {
+                line("may", &permission.to_string())?;
+            }
             line("timeout", &format!("{:?}", node.timeout))?;
             if node.live_only {
                 line("dry run", "skipped")?;

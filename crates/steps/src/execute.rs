@@ -1,13 +1,15 @@
 //! One step, with the hooks around it: observe and plan, then act if this pass may.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::context::PassScope;
 use crate::graph::Graph;
 use crate::guarded::{Guarded, guarded};
 use crate::hook::ON_ERROR_TIMEOUT;
+use crate::permission::{Asker, asking};
 use crate::report::Skip;
-use crate::{Change, Context, Decision, Failure, Mode, Outcome, Values};
+use crate::{Change, Context, Decision, Failure, Mode, Name, Outcome, Values};
 
 /// What a step's future came to.
 pub(crate) enum Did {
@@ -65,14 +67,19 @@ async fn attempt<S: Send + Sync + 'static>(
             hook.before(cx).await?;
         }
     }
-    let did = match graph.nodes[number].step.decide(cx.clone()).await? {
+    let node = &graph.nodes[number];
+    let asker = |only_reads| Asker {
+        rights: Arc::clone(&node.rights),
+        only_reads,
+    };
+    let did = match asking(asker(true), node.step.decide(cx.clone())).await? {
         Decision::End(outcome) => Did::Ended(outcome),
         Decision::Act { changes, act } => {
-            let forbidden = scope.forbids(&changes);
+            let forbidden = scope.forbids(&node.name, &changes);
             cx.planned(changes);
             match forbidden {
                 Some(skip) => Did::Forbidden(skip),
-                None if live => Did::Ended(act.await?),
+                None if live => Did::Ended(asking(asker(false), act).await?),
                 None => Did::Planned,
             }
         }
@@ -87,13 +94,24 @@ async fn attempt<S: Send + Sync + 'static>(
 
 impl<S> PassScope<S> {
     /// Why these changes may not be made, if one of them may not: a step acts as a whole or not at all.
-    fn forbids(&self, changes: &[Change]) -> Option<Skip> {
-        changes.iter().find_map(|change| {
+    fn forbids(&self, step: &Name, changes: &[Change]) -> Option<Skip> {
+        let by_verb = changes.iter().find_map(|change| {
             let (_, reason) = self.forbidden.iter().find(|(verb, _)| *verb == change.verb)?;
-            Some(Skip::Forbidden {
-                change: change.to_string(),
-                reason: reason.clone(),
-            })
+            Some((change, reason))
+        });
+        let unapproved = || {
+            let (approved, reason) = self.approved.as_ref()?;
+            let of_step = approved.iter().find(|(name, _)| *step == **name);
+            let is_approved = of_step.is_some_and(|(_, approved)| approved == changes);
+            changes
+                .first()
+                .filter(|_| !is_approved)
+                .map(|change| (change, reason))
+        };
+        let (change, reason) = by_verb.or_else(unapproved)?;
+        Some(Skip::Forbidden {
+            change: change.to_string(),
+            reason: reason.clone(),
         })
     }
 }

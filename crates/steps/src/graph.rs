@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::permission::Rights;
 use crate::slot::SlotId;
 use crate::step::{Declared, Step};
 use crate::{Error, Hook, Name, Predicate, Problem};
@@ -30,6 +31,7 @@ pub(crate) struct Node<S> {
     pub(crate) when: Option<Predicate<S>>,
     pub(crate) live_only: bool,
     pub(crate) condition: Option<&'static str>,
+    pub(crate) rights: Arc<Rights>,
     pub(crate) needs: Vec<NodeNeed>,
     pub(crate) provides: Vec<usize>,
     /// Sorted by the node they come from, one per node.
@@ -128,6 +130,10 @@ impl<S: Send + Sync + 'static> Graph<S> {
                 when: declared.when,
                 live_only: declared.live_only,
                 condition: declared.condition,
+                rights: Arc::new(Rights {
+                    who: format!("step {}", declared.name),
+                    may: declared.may,
+                }),
                 needs: declared
                     .needs
                     .iter()

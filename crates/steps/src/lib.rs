@@ -25,6 +25,7 @@
 //!   certain verbs.
 //! * [`Pipeline::teardown`] is the way back, in reverse order. [`Bundle`]s are shared by many pipelines, a [`Hook`]
 //!   runs around every step, [`once`] makes a call that must not be made twice, [`Memo`] spares a look.
+//! * A [`Permission`] is something that a step asks of what is outside. It declares them, and [`ask`] refuses the others.
 //! * [`Report::conditions`] says how it stands, for people.
 //!
 //! # Example
@@ -124,6 +125,7 @@ mod name;
 mod observer;
 mod outcome;
 mod pass;
+mod permission;
 mod pipeline;
 mod predicate;
 mod report;
@@ -151,6 +153,7 @@ pub use pass::{
     Budget, DEFAULT_CANCEL_GRACE, DEFAULT_GATHER_TIMEOUT, DEFAULT_PUBLISH_TIMEOUT, Guard, Mode, Pass,
     PassOptions, Restriction, RestrictionKind,
 };
+pub use permission::{Permission, ask, only_reading};
 pub use pipeline::{Pipeline, PipelineBuilder};
 pub use predicate::Predicate;
 pub use report::{Conclusion, Ending, Entry, Interruption, Phase, Report, Requeue, Skip, Trouble};

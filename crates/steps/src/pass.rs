@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::observer::Announcer;
-use crate::{Cancel, Failure, Never, Observer, Report, RetryPolicy, Runtime, Slot, Unobserved, Values};
+use crate::{
+    Cancel, Change, Failure, Never, Observer, Report, RetryPolicy, Runtime, Slot, Unobserved, Values,
+};
 
 /// How long gathering may take when the pass has no budget.
 pub const DEFAULT_GATHER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -75,6 +77,9 @@ pub enum RestrictionKind {
     /// All steps, but none acts whose plan holds a [change](crate::Change) with one of these verbs: what a policy
     /// does not permit, checked here and not by each step (E8).
     Forbid(Vec<String>),
+    /// All steps, but one acts only when it plans exactly what was approved for it: a plan that somebody has seen is carried out, and
+    /// nothing else, also when the world has changed since (E12).
+    Approved(Vec<(String, Vec<Change>)>),
 }
 
 /// Whether a pass writes.
@@ -138,6 +143,14 @@ impl Guard {
             RestrictionKind::Forbid(verbs.into_iter().map(Into::into).collect()),
             reason,
         )
+    }
+
+    /// Each step acts only when it plans exactly these changes; steps that are not named do not act.
+    pub fn approved(
+        changes: impl IntoIterator<Item = (String, Vec<Change>)>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self::restrict(RestrictionKind::Approved(changes.into_iter().collect()), reason)
     }
 
     /// Steps plan and do not act.

@@ -7,7 +7,7 @@ use crate::describe::Description;
 use crate::graph::Graph;
 use crate::slot::SlotId;
 use crate::teardown::teardown;
-use crate::{Bundle, Error, Hook, Name, Slot, Step};
+use crate::{Bundle, Error, Hook, Name, Permission, Slot, Step};
 
 /// A checked graph of steps over snapshots of type `S`. Cheap to clone; any number of passes can run at once.
 pub struct Pipeline<S> {
@@ -46,6 +46,14 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
             .order
             .iter()
             .map(|number| &self.graph.nodes[*number].name)
+    }
+
+    /// What the steps ask of what is outside, each with its step, in the order in which one worker runs them.
+    pub fn permissions(&self) -> impl Iterator<Item = (&Name, &Permission)> {
+        self.graph.order.iter().flat_map(|number| {
+            let node = &self.graph.nodes[*number];
+            node.rights.may.iter().map(|permission| (&node.name, permission))
+        })
     }
 
     /// The way back: the [teardowns](Step::teardown) of the steps, those of later steps before those of earlier

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 
-use crate::context::PassScope;
+use crate::context::{Approval, PassScope};
 use crate::execute::{Did, execute, flatten};
 use crate::graph::{Graph, Node};
 use crate::guarded::{Limits, guarded, panic_message};
@@ -191,6 +191,7 @@ impl<S: Send + Sync + 'static> Pipeline<S> {
             mode: report.mode,
             attempt: options.attempt,
             forbidden: forbidden(restrictions),
+            approved: approved(restrictions),
         });
         let schedule = Schedule::new(&self.graph, &scope.state, restrictions);
         let mut engine = Engine {
@@ -469,6 +470,16 @@ fn forbidden(restrictions: &[Restriction]) -> Vec<(String, String)> {
         })
         .flat_map(|(verbs, reason)| verbs.iter().map(move |verb| (verb.clone(), reason.clone())))
         .collect()
+}
+
+/// The changes that alone may be made. Of two lists the first counts: who gives two has to mean the same by them.
+fn approved(restrictions: &[Restriction]) -> Option<Approval> {
+    restrictions
+        .iter()
+        .find_map(|restriction| match &restriction.kind {
+            RestrictionKind::Approved(changes) => Some((changes.clone(), restriction.reason.clone())),
+            _ => None,
+        })
 }
 
 fn trouble(options: &PassOptions, failure: Failure) -> Trouble {

@@ -51,7 +51,9 @@ impl<'g, S: Send + Sync + 'static> Schedule<'g, S> {
             let excluded = restrictions.iter().find(|restriction| match &restriction.kind {
                 RestrictionKind::Only(names) => !names.iter().any(|name| node.name == **name),
                 RestrictionKind::Except(names) => names.iter().any(|name| node.name == **name),
-                RestrictionKind::PlanOnly | RestrictionKind::Forbid(_) => false,
+                RestrictionKind::PlanOnly | RestrictionKind::Forbid(_) | RestrictionKind::Approved(_) => {
+                    false
+                }
             });
             if let Some(restriction) = excluded {
                 return Some(Ending::Skipped(Skip::Restricted {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use crate::slot::{SlotId, SlotNeed};
-use crate::{Change, Context, Decision, Failure, Needs, Outcome, Predicate, Provides, Values};
+use crate::{Change, Context, Decision, Failure, Needs, Outcome, Permission, Predicate, Provides, Values};
 
 /// How long a step may take that does not say so itself.
 pub const DEFAULT_STEP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,6 +47,7 @@ pub(crate) struct Declared<S> {
     pub(crate) before: Vec<String>,
     pub(crate) live_only: bool,
     pub(crate) condition: Option<&'static str>,
+    pub(crate) may: Vec<Permission>,
     pub(crate) needs: Vec<SlotNeed>,
     pub(crate) provides: Vec<SlotId>,
 }
@@ -142,6 +143,7 @@ pub fn step<S>(name: impl Into<String>) -> Spec<S> {
             before: Vec::new(),
             live_only: false,
             condition: None,
+            may: Vec::new(),
             needs: Vec::new(),
             provides: Vec::new(),
         },
@@ -246,6 +248,12 @@ impl<S, N, P> Spec<S, N, P> {
         self
     }
 
+    /// What it asks of what is outside, in all that it does; see [`Permission`]. What is called twice adds up.
+    pub fn may(mut self, permissions: impl IntoIterator<Item = Permission>) -> Self {
+        self.declared.may.extend(permissions);
+        self
+    }
+
     /// The declaration without its typed tokens, for a [`Step`] written as a type of its own.
     pub fn declare(self) -> Spec<S> {
         Spec {
@@ -337,6 +345,7 @@ impl<S> Clone for Declared<S> {
             before: self.before.clone(),
             live_only: self.live_only,
             condition: self.condition,
+            may: self.may.clone(),
             needs: self.needs.clone(),
             provides: self.provides.clone(),
         }
@@ -364,6 +373,7 @@ impl<S, N, P> fmt::Debug for Spec<S, N, P> {
             before,
             live_only,
             condition,
+            may,
             needs,
             provides,
         } = &self.declared;
@@ -376,6 +386,7 @@ impl<S, N, P> fmt::Debug for Spec<S, N, P> {
             .field("before", before)
             .field("live_only", live_only)
             .field("condition", condition)
+            .field("may", may)
             .field("needs", needs)
             .field("provides", provides)
             .finish()

@@ -105,12 +105,14 @@ impl Mothership {
         let path = self.place.join("cluster.yaml");
         let document = format!("name: {name}\ncomponents: []\n");
         std::fs::write(&path, document).with_context(|| format!("cannot write {}", path.display()))?;
-        self.run(&["cluster", "apply", "--file", "cluster.yaml"]).map(drop)
+        self.run(&["cluster", "apply", "--file", "cluster.yaml"])
+            .map(drop)
     }
 
     /// Deletes a cluster and waits until it is gone.
     pub(super) fn delete(&self, name: &str) -> Result<()> {
-        self.run(&["cluster", "delete", name, "--yes", "--wait"]).map(drop)
+        self.run(&["cluster", "delete", name, "--yes", "--wait"])
+            .map(drop)
     }
 
     /// The names of all clusters, in order.

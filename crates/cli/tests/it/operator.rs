@@ -172,6 +172,82 @@ fn tenants_and_clusters_are_looked_after_and_installed() {
     );
 }
 
+/// What would be done is told, for people and programs, and nothing is done (E12).
+#[test]
+fn a_plan_is_shown_and_nothing_is_changed() {
+    let land = Land::new("plan");
+    let own = &land.namespace;
+    let tenant = json!({
+        "apiVersion": "syn.tools/v1alpha1", "kind": "Tenant", "metadata": { "name": "t-plan", "namespace": own },
+        "spec": { "displayName": "Plan", "gitRepoTemplate": { "repoType": "unmanaged" } },
+    });
+    let file = land.folder.path().join("tenant.yaml");
+    std::fs::write(&file, tenant.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let plan = |arguments: &[&str]| {
+        let mut command = evenkeel(land.folder.path());
+        command.args(["operator", "plan", "--skip-vault-setup", "--watch-namespace", own]);
+        command
+            .arg("--kubeconfig")
+            .arg(land.cluster.kubeconfig_file())
+            .args(arguments);
+        Ran::of(command.output().unwrap())
+    };
+    plan(&[])
+        .exits(0)
+        .prints(&["0 objects, of which 0 would be changed"]);
+    // As it would be once it is applied; and it is not.
+    plan(&["-f", file])
+        .exits(2)
+        .prints(&["Tenant", "claim  planned", "create Role t-plan"]);
+    land.kubectl(&["apply", "--server-side", "-f", file]);
+    let before = land.get("tenant/t-plan");
+    let ran = plan(&["tenant/t-plan", "-o", "json"]).exits(2);
+    let plans: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(plans[0]["name"], "t-plan", "{plans}");
+    assert!(
+        plans[0]["digest"].as_str().unwrap().starts_with("sha256:"),
+        "{plans}"
+    );
+    let steps = plans[0]["steps"].as_array().unwrap();
+    let step = |name: &str| steps.iter().find(|step| step["step"] == name).unwrap();
+    assert_eq!(
+        step("role")["changes"][0],
+        json!({ "verb": "create", "target": "Role t-plan" })
+    );
+    assert_eq!(step("token-secret")["skip"], "not_selected");
+    assert_eq!(step("token-secret")["why"], "token secrets is false");
+    plan(&["--changed"])
+        .exits(2)
+        .prints(&["1 objects, of which 1 would be changed"]);
+    assert_eq!(land.get("tenant/t-plan"), before, "nothing was written");
+    plan(&["tenant/t-none"]).exits(1).says(&["t-none"]);
+    plan(&["secret/x"]).exits(2).says(&["tenant, cluster or gitrepo"]);
+}
+
+/// The pipelines are printed without any cluster.
+#[test]
+fn the_pipelines_are_described() {
+    let folder = evenkeel_testkit::temp_dir();
+    let describe = |arguments: &[&str]| {
+        let mut command = evenkeel(folder.path());
+        Ran::of(
+            command
+                .args(["operator", "describe"])
+                .args(arguments)
+                .output()
+                .unwrap(),
+        )
+        .exits(0)
+    };
+    describe(&[]).prints(&[
+        "pipeline tenant\n",
+        "pipeline gitrepo.teardown",
+        "may      git: create repositories",
+    ]);
+    describe(&["--dot"]).prints(&["digraph \"cluster\"", "\"claim\" -> \"role\""]);
+}
+
 /// What cannot be understood is refused before anything is done, with what was expected.
 #[test]
 fn settings_that_cannot_be_used_are_refused() {

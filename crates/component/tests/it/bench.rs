@@ -129,6 +129,16 @@ impl Bench {
         bench
     }
 
+    /// With steps and hooks in every pipeline.
+    pub(crate) fn with_bundle(mut self, every: &impl Bundle<Operation>) -> Self {
+        self.reconciler = self.reconciler.clone().with_bundle(every).unwrap();
+        self
+    }
+
+    pub(crate) fn describe(&self) -> [String; 4] {
+        self.reconciler.describe()
+    }
+
     /// Writes a file of the chart.
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.chart.path().join(path);

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;
+mod everywhere;
 mod helm;
 mod keys;
 mod kustomize;

@@ -14,6 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::permission::ask;
+
 /// How long one call may take, unless a setting says otherwise.
 pub(crate) const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -82,6 +84,7 @@ impl Access {
 
     /// An object as it is now, or that there is none.
     pub(crate) async fn find<K: Readable>(&self, namespace: &str, name: &str) -> Result<Option<K>, Failure> {
+        ask::<K>("get", "")?;
         let doing = || format!("read {} {namespace}/{name}", kind::<K>());
         let api = self.api::<K>(namespace);
         self.in_time(doing, api.get_opt(name)).await
@@ -89,6 +92,7 @@ impl Access {
 
     /// Creates an object. One that is there already is a conflict.
     pub(crate) async fn create<K: Readable>(&self, namespace: &str, object: &K) -> Result<K, Failure> {
+        ask::<K>("create", "")?;
         let params = PostParams {
             field_manager: Some(self.manager.to_owned()),
             ..PostParams::default()
@@ -105,6 +109,7 @@ impl Access {
         name: &str,
         fields: &Value,
     ) -> Result<K, Failure> {
+        ask::<K>("patch", "")?;
         let params = PatchParams::apply(self.manager).force();
         let doing = || format!("apply {} {namespace}/{name}", kind::<K>());
         let (api, patch) = (self.api::<K>(namespace), Patch::Apply(fields));
@@ -118,6 +123,7 @@ impl Access {
         name: &str,
         fields: &Value,
     ) -> Result<K, Failure> {
+        ask::<K>("patch", "status")?;
         let params = PatchParams::apply(self.manager).force();
         let doing = || format!("write the status of {} {namespace}/{name}", kind::<K>());
         let (api, patch) = (self.api::<K>(namespace), Patch::Apply(fields));
@@ -131,6 +137,7 @@ impl Access {
         account: &str,
         life: Duration,
     ) -> Result<Sensitive<String>, Failure> {
+        ask::<ServiceAccount>("create", "token")?;
         let doing = format!("issue a token of ServiceAccount {namespace}/{account}");
         let request = TokenRequest {
             // For the audiences of the API server itself.
@@ -159,6 +166,7 @@ impl Access {
         name: &str,
         fields: &Value,
     ) -> Result<(), Failure> {
+        ask::<K>("patch", "status")?;
         let params = PatchParams {
             field_manager: Some(self.manager.to_owned()),
             ..PatchParams::default()
@@ -176,6 +184,7 @@ impl Access {
         name: &str,
         fields: &Value,
     ) -> Result<K, Failure> {
+        ask::<K>("patch", "")?;
         let params = PatchParams {
             field_manager: Some(self.manager.to_owned()),
             ..PatchParams::default()
@@ -187,6 +196,7 @@ impl Access {
 
     /// Deletes the object that was read, and no other of its name. What is gone is as good.
     pub(crate) async fn delete<K: Readable>(&self, object: &K) -> Result<(), Failure> {
+        ask::<K>("delete", "")?;
         let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
         let params = DeleteParams {
             preconditions: Some(Preconditions {
@@ -213,6 +223,7 @@ impl Access {
         field: &str,
         value: &str,
     ) -> Result<Vec<K>, Failure> {
+        ask::<K>("list", "")?;
         let params = ListParams::default().fields(&format!("{field}={value}"));
         let doing = || format!("list {}s of {namespace}", kind::<K>());
         let api = self.api::<K>(namespace);
@@ -238,7 +249,7 @@ fn is_missing(error: &kube::Error) -> bool {
 }
 
 /// What a failed call means to a step.
-fn failure(error: &kube::Error, doing: &str) -> Failure {
+pub(crate) fn failure(error: &kube::Error, doing: &str) -> Failure {
     let kube::Error::Api(status) = error else {
         // Without the error's own text, which may quote what was sent.
         let problem = match error {

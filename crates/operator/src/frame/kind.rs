@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_steps::{Failure, Guard, Pipeline, Report};
+use evenkeel_steps::{Failure, Guard, Permission, Pipeline, Report};
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
@@ -85,6 +85,12 @@ pub(crate) trait Kind: Send + Sync + 'static {
         let _ = state;
         Guard::Proceed
     }
+
+    /// What [`gather`](Self::gather) asks for, and nothing else.
+    fn reads(&self) -> Vec<Permission>;
+
+    /// What is asked for to hear of changes of what belongs to the objects, beside the objects themselves.
+    fn watches(&self) -> Vec<Permission>;
 
     /// Reads all that the steps decide by.
     fn gather(&self, object: Self::Object) -> impl Future<Output = Result<Self::State, Failure>> + Send;

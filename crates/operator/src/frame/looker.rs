@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evenkeel_core::Clock;
-use evenkeel_steps::Failure;
+use evenkeel_steps::{Failure, Permission};
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use kube::Client;
 use kube::runtime::reflector::Store;
 
-use super::{Access, Kind, Passed, Passes, Scope, Sources, run};
+use super::{Access, Kind, ObjectPlan, Passed, Passes, Scope, Sources, run};
 use crate::leader::Fence;
 
 /// Looks after the objects of a kind. All clones are one.
@@ -60,6 +60,11 @@ impl<K: Kind> Looker<K> {
         self.passes.describe()
     }
 
+    /// All that it asks of what is outside, each with who asks.
+    pub(crate) fn permissions(&self) -> Vec<(String, Permission)> {
+        self.passes.permissions()
+    }
+
     /// The watch of its objects, to which others are added.
     pub(crate) fn sources(&self, scope: Scope) -> Sources<K::Object> {
         let sources = Sources::new::<K>(scope, self.client.clone());
@@ -79,6 +84,19 @@ impl<K: Kind> Looker<K> {
     /// When the object itself cannot be read; everything else is told in its status.
     pub(crate) async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
         self.passes.pass(namespace, name).await
+    }
+
+    /// What a pass over an object would do. Writes nothing anywhere.
+    pub(crate) async fn plan(&self, object: K::Object) -> ObjectPlan {
+        self.passes.plan(object).await
+    }
+
+    /// Lets passes plan and not act; to be said before it runs.
+    pub(crate) fn observing(mut self, observes: bool) -> Self {
+        if let Some(passes) = Arc::get_mut(&mut self.passes) {
+            passes.observe(observes);
+        }
+        self
     }
 
     /// Runs passes over what `sources` tell until `token` is cancelled.

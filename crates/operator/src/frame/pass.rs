@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use evenkeel_core::Clock;
 use evenkeel_steps::{
-    Budget, Cancel, Conclusion, Ending, Failure, Guard, Name, Never, Observer, Pass, PassOptions, Report,
-    RetryPolicy, RuntimeFns, Skip, Spans,
+    Budget, Cancel, Change, Conclusion, Ending, Failure, Guard, Mode, Name, Never, Observer, Pass,
+    PassOptions, Permission, Pipeline, Report, RetryPolicy, RuntimeFns, Skip, Spans, only_reading,
 };
 use evenkeel_telemetry::metrics::StepMetrics;
 use evenkeel_telemetry::time;
 use jiff::Timestamp;
+use k8s_openapi::api::events::v1::Event;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Map, Value, json};
 use tracing::{Span, warn};
@@ -19,8 +20,8 @@ use tracing::{Span, warn};
 use super::condition::{Setting, conditions};
 use super::event::Events;
 use super::{
-    Access, Identity, Kind, Managed as _, OBSERVE_ONLY, ORPHAN, PROTECTION, Snapshot as _, is_orphaned,
-    status,
+    APPROVED_PLAN, Access, Identity, Kind, Managed as _, OBSERVE_ONLY, ORPHAN, ObjectPlan, PROTECTION,
+    Snapshot as _, is_orphaned, permission, plan, status,
 };
 
 /// How much time a pass has for reading and for its steps, and for its status on top.
@@ -40,6 +41,8 @@ pub(crate) struct Passes<K> {
     events: Events,
     metrics: Option<StepMetrics>,
     retry: RetryPolicy,
+    /// Whether passes plan and do not act, whatever the objects say.
+    observes: bool,
     /// How many passes in a row failed, by uid. One entry for each object that fails now.
     attempts: Mutex<HashMap<String, u32>>,
 }
@@ -68,6 +71,10 @@ struct Frame<'a, K: Kind> {
     passes: &'a Passes<K>,
     object: K::Object,
     attempt: u32,
+    /// Whether nobody but the caller hears of it.
+    is_silent: bool,
+    /// What may be done although passes may only plan, by step.
+    approved: Option<Vec<(String, Vec<Change>)>>,
 }
 
 impl<K: Kind> Passes<K> {
@@ -75,6 +82,7 @@ impl<K: Kind> Passes<K> {
         Self {
             events: Events::new(access.client(), controller),
             metrics: None,
+            observes: false,
             kind,
             access,
             clock,
@@ -115,24 +123,19 @@ impl<K: Kind> Passes<K> {
         let uid = object.uid().unwrap_or_default();
         let attempt = self.attempt(&uid);
         Span::current().record("attempt", attempt);
-        let clock = Arc::clone(&self.clock);
-        let runtime = RuntimeFns::new(move || clock.now(), time::elapsed, time::sleep);
-        let options = PassOptions::new(Arc::new(runtime))
+        let options = self
+            .options()
             .observer(self.observer())
-            .budget(BUDGET)
-            .retry(self.retry)
             .attempt(attempt, rand::random())
             .cancel(cancel);
-        let is_deleting = object.meta().deletion_timestamp.is_some();
-        let pipeline = if is_deleting {
-            self.kind.teardown()
-        } else {
-            self.kind.pipeline()
-        };
+        let approved = self.approved(&object).await;
+        let pipeline = self.pipeline(&object);
         let frame = Frame {
             passes: self,
             object,
             attempt,
+            is_silent: false,
+            approved,
         };
         let report = Box::pin(pipeline.run(&frame, options)).await;
         let conclusion = report.conclusion();
@@ -148,13 +151,95 @@ impl<K: Kind> Passes<K> {
         })
     }
 
+    /// What a pass over an object would do. The object need not be the one that is stored: it may be how that would be after a
+    /// change. Writes nothing anywhere, not even a status, and counts as no pass.
+    pub(crate) async fn plan(&self, object: K::Object) -> ObjectPlan {
+        let report = self.dry_run(&object).await;
+        ObjectPlan::of(&object, &report)
+    }
+
+    async fn dry_run(&self, object: &K::Object) -> Report<K::State> {
+        let frame = Frame {
+            passes: self,
+            object: object.clone(),
+            attempt: 0,
+            is_silent: true,
+            approved: None,
+        };
+        let options = self.options().mode(Mode::DryRun);
+        Box::pin(self.pipeline(object).run(&frame, options)).await
+    }
+
+    /// What may be done to an object that is only observed: what somebody has seen and approved, as long as it is still the plan.
+    async fn approved(&self, object: &K::Object) -> Option<Vec<(String, Vec<Change>)>> {
+        let digest = object.annotations().get(APPROVED_PLAN)?;
+        self.why_observed(object)?;
+        let report = self.dry_run(object).await;
+        plan::approved(object, &report, digest)
+    }
+
+    /// Why passes over an object may only plan, if so.
+    fn why_observed(&self, object: &K::Object) -> Option<String> {
+        let annotation = object.annotations().get(OBSERVE_ONLY);
+        if annotation.is_some_and(|value| value == "true") {
+            return Some(format!("the annotation {OBSERVE_ONLY} says so"));
+        }
+        self.observes.then(|| "the operator only observes".to_owned())
+    }
+
+    fn options(&self) -> PassOptions {
+        let clock = Arc::clone(&self.clock);
+        let runtime = RuntimeFns::new(move || clock.now(), time::elapsed, time::sleep);
+        PassOptions::new(Arc::new(runtime))
+            .budget(BUDGET)
+            .retry(self.retry)
+    }
+
+    fn pipeline(&self, object: &K::Object) -> &Pipeline<K::State> {
+        if object.meta().deletion_timestamp.is_some() {
+            self.kind.teardown()
+        } else {
+            self.kind.pipeline()
+        }
+    }
+
     pub(crate) fn describe(&self) -> [String; 2] {
         [self.kind.pipeline(), self.kind.teardown()].map(|pipeline| pipeline.describe().to_string())
+    }
+
+    /// All that is asked of what is outside, each with who asks: a step, or a part of the frame.
+    pub(crate) fn permissions(&self) -> Vec<(String, Permission)> {
+        let pipelines = [self.kind.pipeline(), self.kind.teardown()];
+        let of_steps = pipelines.into_iter().flat_map(|pipeline| {
+            let steps = pipeline.permissions();
+            steps.map(|(step, permission)| (format!("{}: step {step}", pipeline.name()), permission.clone()))
+        });
+        let name = self.kind.pipeline().name();
+        let frame = [
+            ("watch", permission::watch::<K::Object>().to_vec()),
+            ("pass", vec![permission::get::<K::Object>()]),
+            ("status", vec![permission::patch_status::<K::Object>()]),
+            ("events", permission::keep::<Event>().to_vec()),
+            ("gather", self.kind.reads()),
+            ("watches", self.kind.watches()),
+        ];
+        let of_frame = frame.into_iter().flat_map(|(who, permissions)| {
+            let who = format!("{name}: {who}");
+            permissions
+                .into_iter()
+                .map(move |permission| (who.clone(), permission))
+        });
+        of_steps.chain(of_frame).collect()
     }
 
     /// Counts steps and passes from now on.
     pub(crate) fn measure(&mut self, metrics: StepMetrics) {
         self.metrics = Some(metrics);
+    }
+
+    /// Lets passes plan and not act.
+    pub(crate) fn observe(&mut self, observes: bool) {
+        self.observes = observes;
     }
 
     fn observer(&self) -> Arc<dyn Observer> {
@@ -198,7 +283,9 @@ impl<K: Kind> Pass for Frame<'_, K> {
     type State = K::State;
 
     async fn gather(&self) -> Result<Arc<K::State>, Failure> {
-        self.passes.kind.gather(self.object.clone()).await.map(Arc::new)
+        let kind = &self.passes.kind;
+        let gathered = only_reading("gather", kind.reads(), kind.gather(self.object.clone())).await;
+        gathered.map(Arc::new)
     }
 
     /// Before anything else (B1): a protected object is not torn down, whatever its steps would do.
@@ -215,19 +302,25 @@ impl<K: Kind> Pass for Frame<'_, K> {
             ));
         }
         guard = guard.and(self.passes.kind.guard(state));
-        if object
-            .annotations()
-            .get(OBSERVE_ONLY)
-            .is_some_and(|value| value == "true")
-        {
-            guard = guard.and(Guard::plan_only(format!("the annotation {OBSERVE_ONLY} says so")));
-        }
-        guard
+        let Some(why) = self.passes.why_observed(object) else {
+            return guard;
+        };
+        guard.and(match &self.approved {
+            Some(changes) => Guard::approved(
+                changes.clone(),
+                format!("only the approved plan is carried out: {why}"),
+            ),
+            None => Guard::plan_only(why),
+        })
     }
 
     async fn publish(&self, report: &Report<K::State>) -> Result<(), Failure> {
+        if self.is_silent {
+            return Ok(());
+        }
         let passes = self.passes;
-        if report.step(RELEASE).is_some_and(|entry| entry.ending.succeeded()) {
+        let is_live = report.mode == Mode::Live;
+        if is_live && report.step(RELEASE).is_some_and(|entry| entry.ending.succeeded()) {
             // Nobody is left to be told; that something was left behind is told all the same.
             if is_orphaned(&self.object) {
                 warn!(object = %Identity::of(&self.object), "let go by the annotation {ORPHAN}: what is outside stays");
@@ -255,8 +348,13 @@ impl<K: Kind> Pass for Frame<'_, K> {
             .into_iter()
             .filter(|(name, value)| K::STATUS_FIELDS.contains(&name.as_str()) && !status::is_empty(value))
             .collect();
+        // The plan is of this pass, or none.
+        fields.remove("plan");
         fields.insert("observedGeneration".to_owned(), json!(object.meta().generation));
         fields.insert("conditions".to_owned(), json!(after));
+        if let Some(plan) = plan::summary(object, report).filter(|_| !is_live) {
+            fields.insert("plan".to_owned(), json!(plan));
+        }
         if status::publish(&passes.access, object, K::STATUS_FIELDS, &fields).await? {
             passes.events.transitions(object, before, &after).await;
         }

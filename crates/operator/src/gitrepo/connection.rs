@@ -12,6 +12,7 @@ use reqwest::Url;
 use crate::Error;
 use crate::frame::version;
 use crate::gate::{Gate, GateTerms};
+use crate::git::asked::Asked;
 use crate::git::{BranchName, GitHost, GitLab, GitLabSettings, Gitea, GiteaSettings, RepoPath};
 use crate::remote::host_of;
 
@@ -120,7 +121,7 @@ impl Connection {
             None => host_of(&address),
         };
         Ok(Self {
-            host,
+            host: Arc::new(Asked(host)),
             version: version(secret),
             endpoint: address.as_str().trim_end_matches('/').to_owned(),
             host_keys: text(secret, "hostKeys").filter(|keys| !keys.is_empty()),

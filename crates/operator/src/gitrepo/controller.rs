@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Clock;
-use evenkeel_steps::{Failure, Guard, Pipeline, Report};
+use evenkeel_steps::{Failure, Guard, Permission, Pipeline, Report};
 use evenkeel_telemetry::metrics::{GateMetrics, StepMetrics};
 use evenkeel_telemetry::{CancellationToken, Tasks};
 use k8s_openapi::api::core::v1::Secret;
@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 use super::connection::{Connections, wanted_path};
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
-use crate::frame::{Access, DEFAULT_CALL_TIMEOUT, Key, Kind, Looker, Passed, Scope, policy};
+use crate::frame::{
+    Access, DEFAULT_CALL_TIMEOUT, Key, Kind, Looker, ObjectPlan, Passed, Scope, Shadow, concerned,
+    permission, policy,
+};
 use crate::gate::GateTerms;
 use crate::git::BranchName;
 use crate::leader::Fence;
@@ -126,6 +129,11 @@ impl GitRepos {
         self.0.describe()
     }
 
+    /// All that it asks of what is outside, each with who asks: a step, or a part of the frame.
+    pub fn permissions(&self) -> Vec<(String, Permission)> {
+        self.0.permissions()
+    }
+
     /// Works only while this says that the Lease is ours; to be said before it runs.
     pub(crate) fn fenced(self, fence: Fence) -> Self {
         Self(self.0.fenced(fence), self.1)
@@ -137,6 +145,16 @@ impl GitRepos {
     /// When the object itself cannot be read; everything else is told in its status.
     pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
         self.0.pass(namespace, name).await
+    }
+
+    /// What a pass over an object would do, as it would be after a change if it is not the present one. Writes nothing anywhere.
+    pub(crate) async fn plan(&self, object: GitRepo) -> ObjectPlan {
+        self.0.plan(object).await
+    }
+
+    /// Lets passes plan and not act, whatever the objects say; to be said before it runs.
+    pub(crate) fn observing(self, observes: bool) -> Self {
+        Self(self.0.observing(observes), self.1)
     }
 
     /// Looks after all repositories of `scope` until `token` is cancelled. A change of a Secret reaches the repositories that
@@ -160,6 +178,7 @@ impl Kind for Repository {
         "lastAppliedCIVariables",
         "generatedDeployKeys",
         "looks",
+        "plan",
         "conditions",
     ];
 
@@ -194,6 +213,14 @@ impl Kind for Repository {
 
     fn teardown(&self) -> &Pipeline<RepoState> {
         &self.teardown
+    }
+
+    fn reads(&self) -> Vec<Permission> {
+        vec![permission::get::<Secret>()]
+    }
+
+    fn watches(&self) -> Vec<Permission> {
+        permission::watch::<Secret>().to_vec()
     }
 
     async fn gather(&self, object: GitRepo) -> Result<RepoState, Failure> {

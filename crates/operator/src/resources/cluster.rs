@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::condition::{Condition, by_type};
 use super::git_repo::{CreationPolicy, DeletionPolicy, GitRepoTemplate, ObjectName};
 use super::look::Look;
+use super::plan::PlanStatus;
 use super::time::date_time;
 use super::token::TokenText;
 
@@ -101,6 +102,9 @@ pub struct ClusterStatus {
     /// What looks at other systems found, by their names: while nothing changes that they depend on, nobody looks again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub looks: BTreeMap<String, Look>,
+    /// What would be changed, while the object is only observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
     /// How it stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = by_type)]

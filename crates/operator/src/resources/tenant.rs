@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::ClusterSpec;
 use super::condition::{Condition, by_type};
 use super::git_repo::{CreationPolicy, DeletionPolicy, GitRepoTemplate};
+use super::plan::PlanStatus;
 
 /// What a tenant is to be like.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -85,6 +86,9 @@ pub struct TenantStatus {
     /// The pipelines that compile catalogs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_pipeline: Option<CompilePipelineStatus>,
+    /// What would be changed, while the object is only observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
     /// How it stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = by_type)]

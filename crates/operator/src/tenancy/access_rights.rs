@@ -1,13 +1,13 @@
 //! Service account, Role and RoleBinding of a tenant or a cluster: all of its own name (§3.2, §3.3).
 
-use evenkeel_steps::{Decision, Failure};
+use evenkeel_steps::{Decision, Failure, Permission};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::frame::{Access, Identity, Upkeep, child};
+use crate::frame::{Access, Identity, Upkeep, child, permission};
 use crate::resources::GROUP;
 
 /// Kind of the Secrets in which Kubernetes puts tokens of service accounts.
@@ -30,6 +30,27 @@ pub(super) struct Rights {
 }
 
 impl Rights {
+    /// What gathering them asks for.
+    pub(super) fn reads() -> Vec<Permission> {
+        vec![
+            permission::get::<ServiceAccount>(),
+            permission::get::<Secret>(),
+            permission::get::<Role>(),
+            permission::get::<RoleBinding>(),
+        ]
+    }
+
+    /// What is asked for to hear of their changes.
+    pub(super) fn watches() -> Vec<Permission> {
+        let watches = [
+            permission::watch::<ServiceAccount>(),
+            permission::watch::<Secret>(),
+            permission::watch::<Role>(),
+            permission::watch::<RoleBinding>(),
+        ];
+        watches.concat()
+    }
+
     pub(super) async fn gather(
         access: &Access,
         identity: &Identity,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Clock;
-use evenkeel_steps::{Failure, Guard, Pipeline, Report};
+use evenkeel_steps::{Failure, Guard, Permission, Pipeline, Report};
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -28,12 +28,13 @@ use super::access_rights::Rights;
 use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY, repository};
 use crate::frame::{
-    Access, Claim, Claimable, Identity, Key, Kind, Looker, Looks, Mark, Passed, Scope, Snapshot, owner_of,
-    policy,
+    Access, Claim, Claimable, Identity, Key, Kind, Looker, Looks, Mark, ObjectPlan, Passed, Scope, Snapshot,
+    concerned, owner_of, permission, policy,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, ClusterSpec, ClusterStatus, DeletionPolicy, GitRepo, Tenant};
 use crate::vault::SecretStore;
+use crate::vault::asked::Asked;
 
 /// Its field manager, and how it calls itself in events.
 const MANAGER: &str = "evenkeel-cluster";
@@ -89,7 +90,8 @@ impl Clusters {
             shared: Arc::new(Shared {
                 access: access.clone(),
                 settings,
-                vault,
+                // Steps say what they are about to ask of it.
+                vault: vault.map(|store| Arc::new(Asked(store)) as _),
             }),
         };
         Ok(Self(Looker::new(
@@ -112,6 +114,11 @@ impl Clusters {
         self.0.describe()
     }
 
+    /// All that it asks of what is outside, each with who asks: a step, or a part of the frame.
+    pub fn permissions(&self) -> Vec<(String, Permission)> {
+        self.0.permissions()
+    }
+
     /// Works only while this says that the Lease is ours; to be said before it runs.
     pub(crate) fn fenced(self, fence: Fence) -> Self {
         Self(self.0.fenced(fence))
@@ -128,6 +135,16 @@ impl Clusters {
     /// When the object itself cannot be read; everything else is told in its status.
     pub async fn pass(&self, namespace: &str, name: &str) -> Result<Passed, Failure> {
         self.0.pass(namespace, name).await
+    }
+
+    /// What a pass over an object would do, as it would be after a change if it is not the present one. Writes nothing anywhere.
+    pub(crate) async fn plan(&self, object: Cluster) -> ObjectPlan {
+        self.0.plan(object).await
+    }
+
+    /// Lets passes plan and not act, whatever the objects say; to be said before it runs.
+    pub(crate) fn observing(self, observes: bool) -> Self {
+        Self(self.0.observing(observes))
     }
 
     /// Looks after all clusters of `scope` until `token` is cancelled. Changes of what belongs to a cluster, and of its tenant,
@@ -152,6 +169,11 @@ pub(super) fn tenant_of(cluster: &Cluster) -> &str {
     reference
         .map(|reference| reference.name.as_str())
         .unwrap_or_default()
+}
+
+/// The pipelines: towards what an object asks for, and away from it.
+pub(crate) fn pipelines() -> Result<[Pipeline<ClusterState>; 2], evenkeel_steps::Error> {
+    Ok([steps::pipeline()?, steps::teardown()?])
 }
 
 impl ClusterState {
@@ -208,6 +230,10 @@ impl Claimable for ClusterState {
         &self.shared.access
     }
 
+    fn owners() -> Vec<Permission> {
+        vec![permission::own::<Tenant>()]
+    }
+
     fn claim(&self) -> Option<Claim> {
         let protect = self.shared.settings.protect;
         Claim::of(
@@ -238,7 +264,7 @@ impl Kind for OfClusters {
     type State = ClusterState;
 
     /// The bootstrap token is written by its step alone: whoever uses it says so in the same field.
-    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "looks", "conditions"];
+    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "looks", "plan", "conditions"];
 
     const CONDITIONS: &'static [&'static str] = &[
         TOKEN_READY,
@@ -287,6 +313,19 @@ impl Kind for OfClusters {
 
     fn teardown(&self) -> &Pipeline<ClusterState> {
         &self.teardown
+    }
+
+    fn reads(&self) -> Vec<Permission> {
+        let mut reads = Rights::reads();
+        reads.extend([permission::get::<Tenant>(), permission::get::<GitRepo>()]);
+        reads
+    }
+
+    fn watches(&self) -> Vec<Permission> {
+        let mut watches = Rights::watches();
+        watches.extend(permission::watch::<Tenant>());
+        watches.extend(permission::watch::<GitRepo>());
+        watches
     }
 
     async fn gather(&self, object: Cluster) -> Result<ClusterState, Failure> {

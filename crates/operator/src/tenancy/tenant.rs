@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_core::Clock;
-use evenkeel_steps::{Failure, Pipeline, Report};
+use evenkeel_steps::{Failure, Permission, Pipeline, Report};
 use evenkeel_telemetry::CancellationToken;
 use evenkeel_telemetry::metrics::StepMetrics;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -28,7 +28,8 @@ use super::access_rights::Rights;
 use super::cluster::tenant_of;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, repository};
 use crate::frame::{
-    Access, Claim, Claimable, Identity, Kind, Looker, Named, Passed, Scope, Snapshot, owner_of,
+    Access, Claim, Claimable, Identity, Kind, Looker, Named, ObjectPlan, Passed, Scope, Snapshot, concerned,
+    owner_of, permission,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, GitRepo, Tenant, TenantSpec, TenantTemplate};
@@ -109,6 +110,11 @@ impl Tenants {
         self.0.describe()
     }
 
+    /// All that it asks of what is outside, each with who asks: a step, or a part of the frame.
+    pub fn permissions(&self) -> Vec<(String, Permission)> {
+        self.0.permissions()
+    }
+
     /// Works only while this says that the Lease is ours; to be said before it runs.
     pub(crate) fn fenced(self, fence: Fence) -> Self {
         Self(self.0.fenced(fence), self.1)
@@ -127,6 +133,16 @@ impl Tenants {
         self.0.pass(namespace, name).await
     }
 
+    /// What a pass over an object would do, as it would be after a change if it is not the present one. Writes nothing anywhere.
+    pub(crate) async fn plan(&self, object: Tenant) -> ObjectPlan {
+        self.0.plan(object).await
+    }
+
+    /// Lets passes plan and not act, whatever the objects say; to be said before it runs.
+    pub(crate) fn observing(self, observes: bool) -> Self {
+        Self(self.0.observing(observes))
+    }
+
     /// Looks after all tenants of `scope` until `token` is cancelled. Changes of what belongs to a tenant, of its clusters and of
     /// the template reach it at once.
     pub async fn run(&self, scope: Scope, token: CancellationToken) {
@@ -142,6 +158,11 @@ impl Tenants {
             .shares::<TenantTemplate>();
         self.0.run(sources, token).await;
     }
+}
+
+/// The pipelines: towards what an object asks for, and away from it.
+pub(crate) fn pipelines() -> Result<[Pipeline<TenantState>; 2], evenkeel_steps::Error> {
+    Ok([steps::pipeline()?, steps::teardown()?])
 }
 
 impl TenantState {
@@ -229,7 +250,8 @@ impl Kind for OfTenants {
     type Object = Tenant;
     type State = TenantState;
 
-    const STATUS_FIELDS: &'static [&'static str] = &["observedGeneration", "compilePipeline", "conditions"];
+    const STATUS_FIELDS: &'static [&'static str] =
+        &["observedGeneration", "compilePipeline", "plan", "conditions"];
 
     const CONDITIONS: &'static [&'static str] = &[RBAC_READY, REPO_READY, TEMPLATE_RENDERED];
 
@@ -249,6 +271,24 @@ impl Kind for OfTenants {
 
     fn teardown(&self) -> &Pipeline<TenantState> {
         &self.teardown
+    }
+
+    fn reads(&self) -> Vec<Permission> {
+        let mut reads = Rights::reads();
+        reads.extend([
+            permission::get::<TenantTemplate>(),
+            permission::get::<GitRepo>(),
+            permission::list::<Cluster>(),
+        ]);
+        reads
+    }
+
+    fn watches(&self) -> Vec<Permission> {
+        let mut watches = Rights::watches();
+        watches.extend(permission::watch::<TenantTemplate>());
+        watches.extend(permission::watch::<GitRepo>());
+        watches.extend(permission::watch::<Cluster>());
+        watches
     }
 
     async fn gather(&self, object: Tenant) -> Result<TenantState, Failure> {

@@ -70,17 +70,22 @@ fn what_is_ours_lies_in_the_status() {
         let added: BTreeSet<String> = describe(&definition)
             .into_keys()
             .filter(|path| path.starts_with('.') && !known.contains(path.as_str()))
-            // A condition is one thing, and so is a look.
-            .filter(|path| !path.starts_with(".status.conditions[") && !path.starts_with(".status.looks{"))
+            // A condition is one thing, and so are a look and a plan.
+            .filter(|path| {
+                let parts = [".status.conditions[", ".status.looks{", ".status.plan."];
+                !parts.iter().any(|part| path.starts_with(part))
+            })
             .collect();
-        // Only kinds with something at another system look there.
+        // Only kinds with something at another system look there; nobody looks after templates, so nothing is planned for them.
         let looks = ["clusters", "gitrepos"].contains(&plural.as_str());
         let looks = looks.then_some(".status.looks");
         let hash = (plural == "clusters").then_some(".status.bootstrapToken.tokenHash");
+        let plan = (plural != "tenanttemplates").then_some(".status.plan");
         let expected: BTreeSet<&str> = [".status.conditions", ".status.observedGeneration"]
             .into_iter()
             .chain(looks)
             .chain(hash)
+            .chain(plan)
             .collect();
         let added: BTreeSet<&str> = added
             .iter()

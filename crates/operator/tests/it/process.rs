@@ -27,6 +27,7 @@ impl Process {
     async fn new(namespace: &str, client: &Client, identity: &str) -> Self {
         let tasks = Tasks::new();
         let settings = OperatorSettings {
+            observe_only: false,
             scope: Scope::Namespace(namespace.to_owned()),
             tenancy: TenancySettings::default(),
             repositories: GitRepoSettings::default(),

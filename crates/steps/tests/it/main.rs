@@ -9,6 +9,7 @@ mod frame;
 mod hooks;
 mod limits;
 mod once;
+mod permission;
 mod policy;
 mod properties;
 mod running;

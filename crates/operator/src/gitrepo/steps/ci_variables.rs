@@ -8,6 +8,7 @@ use evenkeel_steps::{Change, Decision, Failure, Outcome, Slot, Step};
 
 use super::{CI_SYNCED, CONNECTION, PROJECT, Problems, soon};
 use crate::frame::Input;
+use crate::git::asked::{VARIABLES, may_read, may_write};
 use crate::git::{Comparison, GitHost, Project, Variable, VariableOptions, VariableSetting};
 use crate::gitrepo::connection::{Connection, text};
 use crate::gitrepo::state::{RepoState, managed};
@@ -39,6 +40,11 @@ pub(super) fn step() -> impl Step<RepoState> {
         .needs((CONNECTION, PROJECT))
         .provides(APPLIED)
         .when(managed())
+        .may([
+            may_read("list", VARIABLES),
+            may_write("set", VARIABLES),
+            may_write("delete", VARIABLES),
+        ])
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let mut problems = Problems::default();

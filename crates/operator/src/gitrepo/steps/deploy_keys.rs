@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_steps::{Change, Decision, Outcome, Step};
 
 use super::{CONNECTION, DEPLOY_KEYS_SYNCED, PAIRS, PROJECT, Problems, soon};
-use crate::frame::Input;
+use crate::frame::{Input, permission};
+use crate::git::asked::{DEPLOY_KEYS, may_read, may_write};
 use crate::git::{PresentKey, PublicKey};
 use crate::gitrepo::state::{RepoState, managed};
-use crate::resources::DeployKeyStatus;
+use crate::resources::{DeployKeyStatus, GitRepo};
 
 /// Name of what is remembered.
 const LOOK: &str = "deploy-keys";
@@ -31,6 +32,12 @@ pub(super) fn step() -> impl Step<RepoState> {
         .condition(DEPLOY_KEYS_SYNCED)
         .needs((CONNECTION, PROJECT, PAIRS))
         .when(managed())
+        .may([
+            may_read("list", DEPLOY_KEYS),
+            may_write("add", DEPLOY_KEYS),
+            may_write("delete", DEPLOY_KEYS),
+            permission::patch::<GitRepo>(),
+        ])
         .decide(|cx, (connection, project, pairs)| async move {
             let state = cx.shared_state();
             let mut problems = Problems::default();

@@ -4,6 +4,7 @@ use evenkeel_steps::{Change, Decision, Outcome, Step};
 
 use super::project::is_marked;
 use super::{CONNECTION, PROJECT, REPO_READY, soon};
+use crate::git::asked::{REPOSITORIES, may_write};
 use crate::gitrepo::state::{RepoState, managed};
 
 pub(super) fn step() -> impl Step<RepoState> {
@@ -11,6 +12,7 @@ pub(super) fn step() -> impl Step<RepoState> {
         .condition(REPO_READY)
         .needs((CONNECTION, PROJECT))
         .when(managed())
+        .may([may_write("describe", REPOSITORIES)])
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             // An object without a name has nothing to say: what others wrote stays (B17), but not what we noted there.

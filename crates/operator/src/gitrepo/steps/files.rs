@@ -8,6 +8,7 @@ use kube::ResourceExt as _;
 
 use super::{CONNECTION, FILES_SYNCED, PROJECT, Problems, soon};
 use crate::frame::Input;
+use crate::git::asked::{FILES, may_read, may_write};
 use crate::git::{BlobDigest, CommitNote, FileAction, FilePath};
 use crate::gitrepo::state::{RepoState, SYNCED_FILES, managed};
 use crate::resources::TOMBSTONE;
@@ -20,6 +21,7 @@ pub(super) fn step() -> impl Step<RepoState> {
         .condition(FILES_SYNCED)
         .needs((CONNECTION, PROJECT))
         .when(managed())
+        .may([may_read("list", FILES), may_write("commit", FILES)])
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let mut problems = Problems::default();

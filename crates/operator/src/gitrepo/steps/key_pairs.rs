@@ -10,12 +10,12 @@ use kube::api::ObjectMeta;
 use serde_json::json;
 
 use super::DEPLOY_KEYS_SYNCED;
-use crate::frame::{CLAIM, owned_by, owner_of};
+use crate::frame::{CLAIM, owned_by, owner_of, permission};
 use crate::git::PublicKey;
 use crate::gitrepo::connection::text;
 use crate::gitrepo::key_pair::{Algorithm, KeyPair};
 use crate::gitrepo::state::{RepoState, managed, pair_secret};
-use crate::resources::{DeployKeyStatus, DeployKeyTemplate, ObjectName};
+use crate::resources::{DeployKeyStatus, DeployKeyTemplate, GitRepo, ObjectName};
 
 /// Key of the public half, as a line of `authorized_keys`.
 const PUBLIC: &str = "publicKey";
@@ -40,6 +40,8 @@ pub(super) fn step() -> impl Step<RepoState> {
         .provides(PAIRS)
         .after(CLAIM)
         .when(managed())
+        .may(permission::keep::<Secret>())
+        .may([permission::delete::<Secret>(), permission::own::<GitRepo>()])
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let mut pairs = BTreeMap::new();

@@ -2,12 +2,14 @@
 
 use evenkeel_steps::{Change, Decision, Outcome, Step};
 
-use crate::frame::CLAIM;
+use crate::frame::{CLAIM, permission};
 use crate::gitrepo::state::RepoState;
+use crate::resources::GitRepo;
 
 pub(super) fn step() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>("label")
         .after(CLAIM)
+        .may([permission::patch::<GitRepo>()])
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             if state.notes.is_labelled() {

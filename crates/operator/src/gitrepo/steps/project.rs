@@ -12,12 +12,13 @@ use jiff::Timestamp;
 
 use super::{CONNECTION, PROJECT, REPO_READY};
 use crate::Error;
-use crate::frame::{Input, policy};
+use crate::frame::{Input, permission, policy};
+use crate::git::asked::{REPOSITORIES, may_find, may_write};
 use crate::git::{Project, RepoPath};
 use crate::gitrepo::connection::{Connection, wanted_path};
 use crate::gitrepo::record::{Creation, OwnProject, Record};
 use crate::gitrepo::state::{RepoState, managed};
-use crate::resources::CreationPolicy;
+use crate::resources::{CreationPolicy, GitRepo};
 
 /// What was found where the repository is to be.
 const FOUND: Slot<Found> = Slot::new("found");
@@ -64,6 +65,7 @@ pub(super) fn observe() -> impl Step<RepoState> {
         .needs(CONNECTION)
         .provides(FOUND)
         .when(managed())
+        .may([may_find()])
         .run(|cx, connection| async move {
             let (state, now) = (cx.state(), cx.now());
             let input = input(state, &connection)?;
@@ -180,6 +182,13 @@ pub(super) fn ensure() -> impl Step<RepoState> {
         .needs((CONNECTION, FOUND))
         .provides(PROJECT)
         .when(managed())
+        .may([
+            may_find(),
+            may_write("create", REPOSITORIES),
+            may_write("move", REPOSITORIES),
+            may_write("unarchive", REPOSITORIES),
+            permission::patch::<GitRepo>(),
+        ])
         .decide(|cx, (connection, found)| async move {
             let state = cx.shared_state();
             match (&*found, state.creation_policy()) {

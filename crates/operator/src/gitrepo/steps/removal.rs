@@ -6,10 +6,11 @@ use evenkeel_steps::{Change, Decision, Outcome, Predicate, Slot, Step};
 
 use super::CONNECTION;
 use super::project::{Found, look};
-use crate::frame::{FINALIZER, policy, release as let_go};
+use crate::frame::{FINALIZER, permission, policy, release as let_go};
 use crate::git::Project;
+use crate::git::asked::{REPOSITORIES, may_find, may_write};
 use crate::gitrepo::state::{RepoState, managed};
-use crate::resources::{CreationPolicy, DeletionPolicy};
+use crate::resources::{CreationPolicy, DeletionPolicy, GitRepo};
 
 /// The repository that the policy is about; none if there is none of ours.
 pub(super) const OWN: Slot<Option<Project>> = Slot::new("own-project");
@@ -46,6 +47,7 @@ pub(super) fn locate() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>("locate")
         .needs(CONNECTION)
         .provides(OWN)
+        .may([may_find()])
         .run(|cx, connection| async move {
             let state = cx.state();
             Ok(Outcome::Done(match look(state, &connection).await? {
@@ -61,6 +63,11 @@ pub(super) fn remove() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>("remove")
         .needs((CONNECTION, OWN))
         .after("revoke-token")
+        .may([
+            may_find(),
+            may_write("archive", REPOSITORIES),
+            may_write("delete", REPOSITORIES),
+        ])
         .decide(|cx, (connection, project)| async move {
             let Some(project) = Option::clone(&project) else {
                 return Ok(Decision::End(Outcome::done()));
@@ -98,6 +105,7 @@ pub(super) fn release() -> impl Step<RepoState> {
         .after("locate")
         .after("revoke-token")
         .after("remove")
+        .may([permission::patch::<GitRepo>()])
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let plan = vec![Change::new("remove", format!("the finalizer {FINALIZER}"))];

@@ -13,11 +13,13 @@ use k8s_openapi::api::core::v1::Secret;
 use super::removal::OWN;
 use super::{CONNECTION, PROJECT, REPO_READY, TOKEN_FRESH, soon};
 use crate::Error;
-use crate::frame::Input;
+use crate::frame::{Input, permission};
+use crate::git::asked::{ACCESS_TOKENS, may_read, may_write};
 use crate::git::{GitHost, PresentToken, Project};
 use crate::gitrepo::connection::Connection;
 use crate::gitrepo::state::{RepoState, managed};
 use crate::gitrepo::token_secret::{Fresh, Kept, own, store};
+use crate::resources::GitRepo;
 
 /// The step that takes away a token that nobody wants any more.
 const LEAVE: &str = "leave-token";
@@ -53,6 +55,14 @@ pub(super) fn step() -> impl Step<RepoState> {
         .needs((CONNECTION, PROJECT))
         .after(LEAVE)
         .when(managed() & wanted())
+        .may([
+            may_read("list", ACCESS_TOKENS),
+            may_write("create", ACCESS_TOKENS),
+            may_write("revoke", ACCESS_TOKENS),
+            permission::patch::<GitRepo>(),
+            permission::own::<GitRepo>(),
+        ])
+        .may(permission::keep::<Secret>())
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let plan = plan(&cx, &connection, &project).await?;
@@ -91,6 +101,11 @@ pub(super) fn leave() -> impl Step<RepoState> {
         .condition(REPO_READY)
         .needs((CONNECTION, PROJECT))
         .when(managed() & Predicate::new("access token left over", |state| left(state).is_some()))
+        .may([
+            may_write("revoke", ACCESS_TOKENS),
+            permission::delete::<Secret>(),
+            permission::patch::<GitRepo>(),
+        ])
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let Some(name) = left(&state) else {
@@ -248,6 +263,10 @@ pub(super) fn revoke() -> impl Step<RepoState> {
     evenkeel_steps::step::<RepoState>("revoke-token")
         .needs((CONNECTION, OWN))
         .when(wanted() | noted())
+        .may([
+            may_read("list", ACCESS_TOKENS),
+            may_write("revoke", ACCESS_TOKENS),
+        ])
         .decide(|cx, (connection, project)| async move {
             let state = cx.shared_state();
             let name = state.notes.record().token_secret;

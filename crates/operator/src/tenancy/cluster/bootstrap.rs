@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
 use super::{ClusterState, TOKEN_READY};
-use crate::frame::{CLAIM, owned_by, owner_of};
+use crate::frame::{CLAIM, owned_by, owner_of, permission};
 use crate::resources::{BootstrapToken, Cluster};
 
 /// How long a token is good if the cluster does not say it.
@@ -26,6 +26,9 @@ pub(super) fn step() -> impl Step<ClusterState> {
     evenkeel_steps::step::<ClusterState>("bootstrap-token")
         .condition(TOKEN_READY)
         .after(CLAIM)
+        .may([permission::patch_status::<Cluster>()])
+        .may(permission::keep::<Secret>())
+        .may([permission::get::<Secret>(), permission::own::<Cluster>()])
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let status = state.object.status.clone().unwrap_or_default();

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Slot, Step, step};
+use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Permission, Pipeline, Slot, Step, step};
+use k8s_openapi::api::rbac::v1::Role;
 use serde_json::{Map, json};
 
 use super::{ClusterState, MANAGER, bootstrap, tenant_of, vault};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{CLAIM, EveryKind, FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of};
-use crate::resources::{Cluster, ClusterSpec, Tenant};
+use crate::frame::{
+    CLAIM, EveryKind, FINALIZER, PIPELINES_FINALIZER, TENANT_LABEL, Upkeep, owner_of, permission,
+};
+use crate::resources::{Cluster, ClusterSpec, GitRepo, Tenant};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
 use crate::tenancy::spec::{Fill, apply, patch, tree};
@@ -78,6 +81,7 @@ fn fields() -> impl Step<ClusterState> {
         .condition(TEMPLATE_RENDERED)
         .needs(TENANT)
         .provides(SPEC)
+        .may([permission::patch::<Cluster>()])
         .decide(|cx, tenant| async move {
             let state = cx.shared_state();
             let own = tree(&state.object.spec)?;
@@ -148,6 +152,9 @@ fn role() -> impl Step<ClusterState> {
     step::<ClusterState>("role")
         .condition(RBAC_READY)
         .after(CLAIM)
+        .may(permission::keep::<Role>())
+        .may([permission::own::<Cluster>()])
+        .may(handed_out())
         .decide(|cx, ()| async move {
             let state = cx.state();
             let names = [state.identity.name.clone()];
@@ -162,10 +169,24 @@ fn role() -> impl Step<ClusterState> {
         })
 }
 
+/// What the Role of a cluster lets its agent do.
+fn handed_out() -> [Permission; 6] {
+    [
+        permission::hand_out("get", "clusters.syn.tools"),
+        permission::hand_out("update", "clusters.syn.tools"),
+        permission::hand_out("patch", "clusters.syn.tools"),
+        permission::hand_out("get", "clusters.syn.tools/status"),
+        permission::hand_out("update", "clusters.syn.tools/status"),
+        permission::hand_out("patch", "clusters.syn.tools/status"),
+    ]
+}
+
 fn git_repo() -> impl Step<ClusterState> {
     step::<ClusterState>("git-repo")
         .condition(REPO_READY)
         .needs(SPEC)
+        .may(permission::keep::<GitRepo>())
+        .may([permission::own::<Cluster>()])
         .decide(|cx, spec| async move {
             let state = cx.state();
             // An address without a template: somebody else looks after the repository (B20).

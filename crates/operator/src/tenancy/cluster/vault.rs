@@ -12,9 +12,10 @@ use serde::Deserialize;
 
 use super::{ClusterState, tenant_of};
 use crate::frame::policy::{ARCHIVE, ERASE};
-use crate::frame::{Input, is_orphaned, version};
+use crate::frame::{Input, is_orphaned, permission, version};
 use crate::resources::DeletionPolicy;
 use crate::tenancy::VAULT_READY;
+use crate::vault::asked::{may_keep, may_remove};
 use crate::vault::{SecretPath, Written};
 
 /// Name of the secret below the path of tenant and cluster, and the key in it.
@@ -95,6 +96,8 @@ pub(super) fn step() -> impl Step<ClusterState> {
         .after("service-account")
         .after("token-secret")
         .when(with_vault())
+        .may(may_keep())
+        .may([permission::issue_tokens()])
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let Some(store) = state.shared.vault.clone() else {
@@ -177,6 +180,7 @@ pub(super) fn removal() -> impl Step<ClusterState> {
     });
     evenkeel_steps::step::<ClusterState>("vault-removal")
         .when(with_vault() & has_tenant & !orphaned())
+        .may(may_remove())
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let policy = state.deletion_policy();

@@ -1,13 +1,15 @@
 //! The steps of a tenant.
 
-use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Pipeline, Slot, Step, step};
+use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Permission, Pipeline, Slot, Step, step};
+use k8s_openapi::api::rbac::v1::Role;
+use kube::ResourceExt as _;
 use serde_json::{Map, json};
 
 use super::content::{files, variables};
 use super::{MANAGER, TEMPLATE, TenantState};
 use crate::frame::fields::{lay, missing};
-use crate::frame::{CLAIM, EveryKind, FINALIZER, Upkeep, owner_of};
-use crate::resources::{Tenant, TenantSpec};
+use crate::frame::{CLAIM, EveryKind, FINALIZER, Upkeep, owner_of, permission};
+use crate::resources::{GitRepo, Tenant, TenantSpec};
 use crate::tenancy::access_rights::rule;
 use crate::tenancy::repository::{self, Parent};
 use crate::tenancy::spec::{Fill, apply, patch, tree};
@@ -54,6 +56,7 @@ fn fields() -> impl Step<TenantState> {
         .condition(TEMPLATE_RENDERED)
         .provides(SPEC)
         .after(CLAIM)
+        .may([permission::patch::<Tenant>()])
         .decide(|cx, ()| async move {
             let state = cx.shared_state();
             let settings = &state.shared.settings;
@@ -109,6 +112,9 @@ fn role() -> impl Step<TenantState> {
     step::<TenantState>("role")
         .condition(RBAC_READY)
         .after(CLAIM)
+        .may(permission::keep::<Role>())
+        .may([permission::own::<Tenant>()])
+        .may(handed_out())
         .decide(|cx, ()| async move {
             let state = cx.state();
             let own = [state.identity.name.clone()];
@@ -129,10 +135,23 @@ fn role() -> impl Step<TenantState> {
         })
 }
 
+/// What the Role of a tenant lets its account do.
+fn handed_out() -> [Permission; 5] {
+    [
+        permission::hand_out("get", "tenants.syn.tools"),
+        permission::hand_out("get", "clusters.syn.tools"),
+        permission::hand_out("get", "clusters.syn.tools/status"),
+        permission::hand_out("update", "clusters.syn.tools/status"),
+        permission::hand_out("patch", "clusters.syn.tools/status"),
+    ]
+}
+
 fn git_repo() -> impl Step<TenantState> {
     step::<TenantState>("git-repo")
         .condition(REPO_READY)
         .needs(SPEC)
+        .may(permission::keep::<GitRepo>())
+        .may([permission::own::<Tenant>()])
         .decide(|cx, spec| async move {
             let state = cx.state();
             let Some(mut template) = repository::given(spec.git_repo_template.as_ref()) else {

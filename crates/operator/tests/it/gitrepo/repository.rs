@@ -206,9 +206,53 @@ async fn a_pass_that_may_only_observe_plans_and_writes_nothing_outside(site: &Si
     );
     assert!(world.project("seen").await.is_none());
     assert!(world.get("seen").await.finalizers().is_empty());
+    let plan = world.status("seen").await.plan.unwrap();
+    assert!(plan.digest.starts_with("sha256:"), "{plan:?}");
+    let creation = format!("project: create repository {}/seen", world.group);
+    assert!(plan.changes.contains(&creation) && plan.count == 2, "{plan:?}");
+    // It is told once.
+    let before = world.kubernetes.requests();
+    let _ = world.pass("seen").await;
+    let calls = world.kubernetes.passed().split_off(before);
+    assert!(calls.iter().all(|call| call.starts_with("GET ")), "{calls:?}");
+
+    // What somebody approves is done, if it is still what would be done, and nothing beyond it.
+    let approve = async |digest: &str| {
+        world
+            .annotate("seen", "evenkeel.dev/approved-plan", json!(digest))
+            .await;
+        world.pass("seen").await
+    };
+    let _ = approve("sha256:0000").await;
+    assert!(world.project("seen").await.is_none());
+    let passed = approve(&plan.digest).await;
+    let project = world.project("seen").await.expect("it was approved");
+    assert!(
+        world.host().files(&project).await.unwrap().is_empty(),
+        "{}",
+        passed.timeline
+    );
+    assert!(
+        passed
+            .timeline
+            .contains("files  skipped: not permitted to create file a.yml"),
+        "{}",
+        passed.timeline
+    );
+    let _ = world.pass("seen").await;
+    let next = world.status("seen").await.plan.unwrap();
+    assert_eq!(
+        next.changes.last().map(String::as_str),
+        Some("files: create file a.yml"),
+        "{next:?}"
+    );
+    assert_ne!(next.digest, plan.digest);
+    assert!(world.host().files(&project).await.unwrap().is_empty());
     world
         .annotate("seen", "evenkeel.dev/observe-only", json!(null))
         .await;
     world.converge("seen").await;
-    assert!(world.project("seen").await.is_some());
+    let project = world.project("seen").await.unwrap();
+    assert!(!world.host().files(&project).await.unwrap().is_empty());
+    assert_eq!(world.status("seen").await.plan, None);
 }
