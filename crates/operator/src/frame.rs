@@ -41,7 +41,7 @@ pub(crate) use named::Named;
 pub use pass::{Due, Passed};
 pub(crate) use pass::{Passes, RELEASE};
 pub use plan::{ChangePlan, ObjectPlan, StepPlan};
-pub(crate) use sources::{Shadow, Sources, concerned};
+pub(crate) use sources::Sources;
 pub use watch::Scope;
 use watch::run;
 

@@ -19,6 +19,7 @@ mod state;
 mod steps;
 mod token_secret;
 
+pub(crate) use controller::pipelines;
 pub use controller::{GitRepoSettings, GitRepos};
 pub(crate) use record::ANNOTATION as RECORD;
 pub(crate) use steps::FILES_SYNCED;

@@ -9,7 +9,7 @@ use evenkeel_cluster::{
     SYSTEM_NAMESPACE, Unguarded, WriteGuard,
 };
 use evenkeel_component::{
-    Considered, Error, KUSTOMIZE_TIMEOUT, Kustomize, KustomizeOptions, Layer, Outcome, Reconciler,
+    Considered, Error, KUSTOMIZE_TIMEOUT, Kustomize, KustomizeOptions, Layer, Operation, Outcome, Reconciler,
     RemoteBases, RenderedSiblings, RunOptions, Sibling, SiblingSet, TargetLedger, Task, Values, Work,
 };
 use evenkeel_core::{
@@ -18,7 +18,7 @@ use evenkeel_core::{
 };
 use evenkeel_simulator::{Options, Simulator};
 use evenkeel_source::{DirectoryPolicy, NoArchives, Sources};
-use evenkeel_steps::Mode;
+use evenkeel_steps::{Bundle, Mode};
 use evenkeel_telemetry::{CancellationToken, SystemClock, Tasks};
 use evenkeel_testkit::TestCluster;
 

@@ -16,8 +16,7 @@ use super::connection::{Connections, wanted_path};
 use super::state::{RepoState, Shared};
 use super::steps::{self, APPLIED, CONDITIONS, PAIRS, PROJECT, applied_text};
 use crate::frame::{
-    Access, DEFAULT_CALL_TIMEOUT, Key, Kind, Looker, ObjectPlan, Passed, Scope, Shadow, concerned,
-    permission, policy,
+    Access, DEFAULT_CALL_TIMEOUT, Key, Kind, Looker, ObjectPlan, Passed, Scope, permission, policy,
 };
 use crate::gate::GateTerms;
 use crate::git::BranchName;
@@ -163,6 +162,11 @@ impl GitRepos {
         let sources = self.0.sources(scope).mentions::<Secret>();
         self.0.run(sources, token).await;
     }
+}
+
+/// The pipelines: towards what an object asks for, and away from it.
+pub(crate) fn pipelines() -> Result<[Pipeline<RepoState>; 2], evenkeel_steps::Error> {
+    Ok([steps::pipeline()?, steps::teardown()?])
 }
 
 impl Kind for Repository {

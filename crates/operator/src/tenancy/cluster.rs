@@ -29,7 +29,7 @@ use super::steps::Member;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, VALIDATED, VAULT_READY, repository};
 use crate::frame::{
     Access, Claim, Claimable, Identity, Key, Kind, Looker, Looks, Mark, ObjectPlan, Passed, Scope, Snapshot,
-    concerned, owner_of, permission, policy,
+    owner_of, permission, policy,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, ClusterSpec, ClusterStatus, DeletionPolicy, GitRepo, Tenant};

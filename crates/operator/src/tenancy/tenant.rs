@@ -28,8 +28,8 @@ use super::access_rights::Rights;
 use super::cluster::tenant_of;
 use super::{RBAC_READY, REPO_READY, TEMPLATE_RENDERED, TenancySettings, repository};
 use crate::frame::{
-    Access, Claim, Claimable, Identity, Kind, Looker, Named, ObjectPlan, Passed, Scope, Snapshot, concerned,
-    owner_of, permission,
+    Access, Claim, Claimable, Identity, Kind, Looker, Named, ObjectPlan, Passed, Scope, Snapshot, owner_of,
+    permission,
 };
 use crate::leader::Fence;
 use crate::resources::{Cluster, GitRepo, Tenant, TenantSpec, TenantTemplate};
@@ -140,7 +140,7 @@ impl Tenants {
 
     /// Lets passes plan and not act, whatever the objects say; to be said before it runs.
     pub(crate) fn observing(self, observes: bool) -> Self {
-        Self(self.0.observing(observes))
+        Self(self.0.observing(observes), self.1)
     }
 
     /// Looks after all tenants of `scope` until `token` is cancelled. Changes of what belongs to a tenant, of its clusters and of

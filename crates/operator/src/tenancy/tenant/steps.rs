@@ -2,7 +2,6 @@
 
 use evenkeel_steps::{Change, Decision, Error, Failure, Outcome, Permission, Pipeline, Slot, Step, step};
 use k8s_openapi::api::rbac::v1::Role;
-use kube::ResourceExt as _;
 use serde_json::{Map, json};
 
 use super::content::{files, variables};
