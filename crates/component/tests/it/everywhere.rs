@@ -87,7 +87,7 @@ async fn a_step_and_a_hook_registered_once_are_in_every_pipeline() {
         (bench.apply("{}").await, &["count", "apply"]),
         (bench.uninstall().await, &["count", "uninstall", "forget"]),
     ] {
-        assert_eq!(ended.end, End::Done, "{ended:#?}");
+        assert_eq!(ended.end, End::Succeeded, "{ended:#?}");
         let heard = census.take();
         assert_eq!(heard[..2], ["before count", "after count"], "{heard:?}");
         for step in expected {
