@@ -23,7 +23,7 @@ const AT_ONCE: usize = 10;
 /// The field manager for which a change is tried.
 const MANAGER: &str = "evenkeel-plan";
 
-/// Plans passes, and lets none act. It reads what an operator with the same settings reads, and writes nothing: not at the API
+/// Plans passes, and lets none act. It reads what an operator with the same settings reads that remembers nothing, and writes nothing: not at the API
 /// server, at no Git host and not in Vault. It needs no Lease.
 pub struct Planner {
     controllers: Controllers,
@@ -85,8 +85,11 @@ impl Planner {
         tasks: Tasks,
     ) -> Result<Self, Error> {
         let metrics = Arc::new(OnceLock::new());
+        let mut fresh = settings.clone();
+        fresh.tenancy.remember = false;
+        fresh.repositories.remember = false;
         Ok(Self {
-            controllers: Controllers::new(settings, client.clone(), clock, tasks, metrics)?,
+            controllers: Controllers::new(&fresh, client.clone(), clock, tasks, metrics)?,
             client,
             scope: settings.scope.clone(),
         })

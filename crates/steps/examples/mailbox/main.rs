@@ -111,23 +111,29 @@ impl Pass for Frame {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Error> {
-    let server = Arc::new(Server::default());
-    let frame = |protected| {
-        Frame(Arc::new(Mailbox {
-            address: "ada@example.org".to_owned(),
-            quota_mb: Some(500),
-            protected,
-            server: Arc::clone(&server),
-        }))
-    };
+fn frame(server: &Arc<Server>, protected: bool) -> Frame {
+    Frame(Arc::new(Mailbox {
+        address: "ada@example.org".to_owned(),
+        quota_mb: Some(500),
+        protected,
+        server: Arc::clone(server),
+    }))
+}
+
+fn options() -> PassOptions {
     let begin = tokio::time::Instant::now();
-    let options = PassOptions::new(Arc::new(RuntimeFns::new(
+    PassOptions::new(Arc::new(RuntimeFns::new(
         || SystemClock.now(),
         move || begin.elapsed(),
         |delay| Box::pin(tokio::time::sleep(delay)),
-    )));
+    )))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let server = Arc::new(Server::default());
+    let frame = |protected| frame(&server, protected);
+    let options = options();
     let pipeline = pipeline()?;
     println!("{}", pipeline.describe());
 
@@ -141,4 +147,34 @@ async fn main() -> Result<(), Error> {
         let _ = teardown.run(&frame(false), options).await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kind_in_one_file_does_all_that_a_kind_does() {
+        let server = Arc::new(Server::default());
+        let known = || server.with(|known| known.clone().into_iter().collect::<Vec<_>>());
+        let pipeline = pipeline().unwrap_or_else(|error| panic!("{error}"));
+        let pass = async |mode| pipeline.run(&frame(&server, false), options().mode(mode)).await;
+
+        let report = pass(Mode::DryRun).await;
+        assert_eq!(report.conclusion().label(), "planned", "{report}");
+        assert_eq!(known(), []);
+        let report = pass(Mode::Live).await;
+        assert_eq!(report.conclusion().label(), "changed", "{report}");
+        assert_eq!(known(), [("ada@example.org".to_owned(), Some(500))]);
+        let report = pass(Mode::Live).await;
+        assert_eq!(report.conclusion().label(), "unchanged", "{report}");
+
+        let teardown = pipeline
+            .teardown()
+            .unwrap_or_else(|| panic!("it has no way back"));
+        let report = teardown.run(&frame(&server, true), options()).await;
+        assert_eq!(known().len(), 1, "it is protected: {report}");
+        let report = teardown.run(&frame(&server, false), options()).await;
+        assert_eq!(known(), [], "{report}");
+    }
 }
