@@ -3,8 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use evenkeel_component::End;
-use evenkeel_steps::{Bundle, Change, Context, Decision, Failure, Hook, Outcome, Step, Values, step};
+use evenkeel_component::{End, Outcome};
+use evenkeel_steps::{
+    Bundle, Change, Context, Decision, Failure, Hook, Outcome as StepOutcome, Step, Values, step,
+};
 use futures::future::BoxFuture;
 
 use crate::bench::Bench;
@@ -34,7 +36,7 @@ impl<S: Send + Sync + 'static> Bundle<S> for Census {
                 return Err(Failure::invalid("it cannot be counted"));
             }
             let plan = vec![Change::new("count", "the operation")];
-            Ok(Decision::act(plan, async { Ok(Outcome::changed("counted")) }))
+            Ok(Decision::act(plan, async { Ok(StepOutcome::changed("counted")) }))
         });
         vec![Box::new(count)]
     }
@@ -50,7 +52,11 @@ impl<S: Send + Sync + 'static> Hook<S> for Census {
         Box::pin(async { Ok(()) })
     }
 
-    fn after<'a>(&'a self, cx: &'a Context<S>, _: &'a Outcome<Values>) -> BoxFuture<'a, Result<(), Failure>> {
+    fn after<'a>(
+        &'a self,
+        cx: &'a Context<S>,
+        _: &'a StepOutcome<Values>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
         self.note(format!("after {}", cx.step()));
         Box::pin(async { Ok(()) })
     }
@@ -77,16 +83,7 @@ async fn a_step_and_a_hook_registered_once_are_in_every_pipeline() {
     assert_eq!(bench.plan("{}").await.end, End::Planned);
     assert_eq!(census.take(), Vec::<String>::new());
 
-    for (ended, expected) in [
-        (
-            bench.apply("{}").await,
-            ["count", "obtain-source", "record"].as_slice(),
-        ),
-        (bench.define(&[]).await, &["count", "collect-definitions"]),
-        (bench.orphan().await, &["count", "orphan"]),
-        (bench.apply("{}").await, &["count", "apply"]),
-        (bench.uninstall().await, &["count", "uninstall", "forget"]),
-    ] {
+    let hooked = |ended: Outcome, expected: &[&str]| {
         assert_eq!(ended.end, End::Succeeded, "{ended:#?}");
         let heard = census.take();
         assert_eq!(heard[..2], ["before count", "after count"], "{heard:?}");
@@ -95,7 +92,12 @@ async fn a_step_and_a_hook_registered_once_are_in_every_pipeline() {
             let after = heard.iter().position(|line| *line == format!("after {step}"));
             assert!(before.is_some() && after > before, "{step}: {heard:?}");
         }
-    }
+    };
+    hooked(bench.apply("{}").await, &["obtain-source", "apply", "record"]);
+    hooked(bench.define(&[]).await, &["collect-definitions"]);
+    hooked(bench.uninstall().await, &["uninstall", "forget"]);
+    hooked(bench.apply("{}").await, &["apply"]);
+    hooked(bench.orphan().await, &["orphan"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
