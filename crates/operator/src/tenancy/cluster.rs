@@ -329,7 +329,8 @@ impl Kind for OfClusters {
     }
 
     async fn gather(&self, object: Cluster) -> Result<ClusterState, Failure> {
-        ClusterState::gather(object, Arc::clone(&self.shared)).await
+        // Many reads side by side.
+        Box::pin(ClusterState::gather(object, Arc::clone(&self.shared))).await
     }
 
     fn guard(&self, state: &ClusterState) -> Guard {

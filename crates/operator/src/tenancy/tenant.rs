@@ -292,7 +292,8 @@ impl Kind for OfTenants {
     }
 
     async fn gather(&self, object: Tenant) -> Result<TenantState, Failure> {
-        TenantState::gather(object, Arc::clone(&self.shared)).await
+        // Many reads side by side.
+        Box::pin(TenantState::gather(object, Arc::clone(&self.shared))).await
     }
 
     fn status(&self, state: &TenantState, _: &Report<TenantState>) -> Value {
