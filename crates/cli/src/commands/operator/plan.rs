@@ -42,7 +42,9 @@ Exit status: 0 nothing would be changed, 1 failed, 2 something would be changed 
 pub(super) async fn run(arguments: Arguments, tasks: Tasks) -> anyhow::Result<()> {
     let settings = arguments.shared.settings().map_err(Usage)?;
     let selections = arguments.selections(&settings).map_err(Usage)?;
-    let config = arguments.shared.config().await?;
+    let mut config = arguments.shared.config().await?;
+    // Nobody passes again: a server that has only begun with a kind, or has enough for a moment, is asked once more by the client.
+    config.default_retry = true;
     let client = Client::try_from(config).context("the cluster cannot be used")?;
     let planner = Planner::new(&settings, client, Arc::new(SystemClock), tasks)?;
     let mut plans = Vec::new();
