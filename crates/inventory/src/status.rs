@@ -291,11 +291,7 @@ pub trait Statuses: Send + Sync {
     /// # Errors
     /// Of each, as [`Statuses::record_status`].
     async fn record_statuses(&self, changes: Vec<(ClusterId, StatusChange)>) -> Vec<Result<Recorded, Error>> {
-        let mut answers = Vec::with_capacity(changes.len());
-        for (cluster, change) in changes {
-            answers.push(self.record_status(&cluster, change).await);
-        }
-        answers
+        record_each(self, changes).await
     }
 
     /// Notes many checks in one statement and no history.
@@ -303,4 +299,16 @@ pub trait Statuses: Send + Sync {
     /// # Errors
     /// [`Error::Database`].
     async fn note_checks(&self, notes: &[CheckNote]) -> Result<(), Error>;
+}
+
+/// Records them one by one, so that what is refused, or cannot be read, keeps none of the others away.
+pub(crate) async fn record_each<S: Statuses + ?Sized>(
+    store: &S,
+    changes: Vec<(ClusterId, StatusChange)>,
+) -> Vec<Result<Recorded, Error>> {
+    let mut answers = Vec::with_capacity(changes.len());
+    for (cluster, change) in changes {
+        answers.push(store.record_status(&cluster, change).await);
+    }
+    answers
 }

@@ -102,17 +102,9 @@ impl Planner {
     pub async fn plan(&self, selection: &Selection) -> Result<Vec<ObjectPlan>, Error> {
         match selection {
             Selection::All => {
-                let mut plans = self
-                    .all::<Tenant, _>(|object| self.controllers.tenants.plan(object))
-                    .await?;
-                plans.extend(
-                    self.all::<Cluster, _>(|object| self.controllers.clusters.plan(object))
-                        .await?,
-                );
-                plans.extend(
-                    self.all::<GitRepo, _>(|object| self.controllers.repositories.plan(object))
-                        .await?,
-                );
+                let mut plans = self.all::<Tenant>().await?;
+                plans.extend(self.all::<Cluster>().await?);
+                plans.extend(self.all::<GitRepo>().await?);
                 Ok(plans)
             }
             Selection::One {
@@ -121,18 +113,9 @@ impl Planner {
                 name,
             } => {
                 let plan = match kind {
-                    PlannedKind::Tenant => {
-                        let object = self.get(namespace, name).await?;
-                        self.controllers.tenants.plan(object).await
-                    }
-                    PlannedKind::Cluster => {
-                        let object = self.get(namespace, name).await?;
-                        self.controllers.clusters.plan(object).await
-                    }
-                    PlannedKind::GitRepo => {
-                        let object = self.get(namespace, name).await?;
-                        self.controllers.repositories.plan(object).await
-                    }
+                    PlannedKind::Tenant => self.one::<Tenant>(namespace, name).await?,
+                    PlannedKind::Cluster => self.one::<Cluster>(namespace, name).await?,
+                    PlannedKind::GitRepo => self.one::<GitRepo>(namespace, name).await?,
                 };
                 Ok(vec![plan])
             }
@@ -150,27 +133,14 @@ impl Planner {
             .is_some_and(|version| version.starts_with(&format!("{GROUP}/")));
         let kind = object["kind"].as_str().and_then(PlannedKind::parse);
         Ok(match kind.filter(|_| is_ours) {
-            Some(PlannedKind::Tenant) => {
-                let object = self.tried(object).await?;
-                Some(self.controllers.tenants.plan(object).await)
-            }
-            Some(PlannedKind::Cluster) => {
-                let object = self.tried(object).await?;
-                Some(self.controllers.clusters.plan(object).await)
-            }
-            Some(PlannedKind::GitRepo) => {
-                let object = self.tried(object).await?;
-                Some(self.controllers.repositories.plan(object).await)
-            }
+            Some(PlannedKind::Tenant) => Some(self.applied::<Tenant>(object).await?),
+            Some(PlannedKind::Cluster) => Some(self.applied::<Cluster>(object).await?),
+            Some(PlannedKind::GitRepo) => Some(self.applied::<GitRepo>(object).await?),
             None => None,
         })
     }
 
-    async fn all<K, Fut>(&self, plan: impl Fn(K) -> Fut) -> Result<Vec<ObjectPlan>, Error>
-    where
-        K: Kind,
-        Fut: Future<Output = ObjectPlan>,
-    {
+    async fn all<K: Kind>(&self) -> Result<Vec<ObjectPlan>, Error> {
         let api: Api<K> = match &self.scope {
             Scope::All => Api::all(self.client.clone()),
             Scope::Namespace(namespace) => Api::namespaced(self.client.clone(), namespace),
@@ -179,17 +149,19 @@ impl Planner {
         let list = list.map_err(|error| unread(&format!("list the {}", K::plural(&())), &error))?;
         let mut objects = list.items;
         objects.sort_by_cached_key(|object| (object.namespace(), object.name_any()));
-        Ok(stream::iter(objects).map(plan).buffered(AT_ONCE).collect().await)
+        let plans = stream::iter(objects).map(|object| object.plan(&self.controllers));
+        Ok(plans.buffered(AT_ONCE).collect().await)
     }
 
-    async fn get<K: Kind>(&self, namespace: &str, name: &str) -> Result<K, Error> {
+    async fn one<K: Kind>(&self, namespace: &str, name: &str) -> Result<ObjectPlan, Error> {
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
         let doing = || format!("read {} {namespace}/{name}", K::kind(&()));
-        api.get(name).await.map_err(|error| unread(&doing(), &error))
+        let object = api.get(name).await.map_err(|error| unread(&doing(), &error))?;
+        Ok(object.plan(&self.controllers).await)
     }
 
-    /// How an object would be after it was applied.
-    async fn tried<K: Kind>(&self, object: &Value) -> Result<K, Error> {
+    /// For an object as it would be after it was applied.
+    async fn applied<K: Kind>(&self, object: &Value) -> Result<ObjectPlan, Error> {
         let metadata = &object["metadata"];
         let name = metadata["name"].as_str().unwrap_or_default();
         let namespace = match (metadata["namespace"].as_str(), &self.scope) {
@@ -204,7 +176,8 @@ impl Planner {
         };
         let doing = || format!("try {} {namespace}/{name}", K::kind(&()));
         let tried = api.patch(name, &params, &Patch::Apply(object)).await;
-        tried.map_err(|error| unread(&doing(), &error))
+        let object = tried.map_err(|error| unread(&doing(), &error))?;
+        Ok(object.plan(&self.controllers).await)
     }
 }
 
@@ -220,14 +193,26 @@ impl std::fmt::Debug for Planner {
 trait Kind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug
 {
+    /// What its controller would do for it.
+    async fn plan(self, controllers: &Controllers) -> ObjectPlan;
 }
 
-impl<K> Kind for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug
-{
+impl Kind for Tenant {
+    async fn plan(self, controllers: &Controllers) -> ObjectPlan {
+        controllers.tenants.plan(self).await
+    }
+}
+
+impl Kind for Cluster {
+    async fn plan(self, controllers: &Controllers) -> ObjectPlan {
+        controllers.clusters.plan(self).await
+    }
+}
+
+impl Kind for GitRepo {
+    async fn plan(self, controllers: &Controllers) -> ObjectPlan {
+        controllers.repositories.plan(self).await
+    }
 }
 
 fn unread(doing: &str, error: &kube::Error) -> Error {

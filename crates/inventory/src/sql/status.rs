@@ -18,6 +18,7 @@ use super::rows::int;
 use crate::cipher::Column;
 use crate::rules::{DueTime, DueWrite, Standing};
 use crate::sql::{Cells, Connection, Row, database, query, repeating};
+use crate::status::record_each;
 use crate::{
     Asked, CheckNote, ComponentOperation, ComponentStatus, Cursor, Due, DueBatch, Error, FailureCount, Page,
     PageRequest, PastStatus, Recorded, RowFailure, Signal, StatusChange, Statuses,
@@ -500,12 +501,7 @@ impl Statuses for SqlStore {
         {
             return answers.into_iter().map(Ok).collect();
         }
-        // What is refused, or cannot be read, keeps none of the others away.
-        let mut answers = Vec::with_capacity(changes.len());
-        for (cluster, change) in changes {
-            answers.push(self.record_status(&cluster, change).await);
-        }
-        answers
+        record_each(self, changes).await
     }
 
     async fn note_checks(&self, notes: &[CheckNote]) -> Result<(), Error> {

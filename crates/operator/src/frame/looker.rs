@@ -55,11 +55,6 @@ impl<K: Kind> Looker<K> {
         self
     }
 
-    /// The pipelines in words: towards what an object asks for, and away from it.
-    pub(crate) fn describe(&self) -> [String; 2] {
-        self.passes.describe()
-    }
-
     /// All that it asks of what is outside, each with who asks.
     pub(crate) fn permissions(&self) -> Vec<(String, Permission)> {
         self.passes.permissions()

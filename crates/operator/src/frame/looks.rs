@@ -42,14 +42,15 @@ impl Input {
 }
 
 impl Looks {
-    /// Those that the status of an object has, of a kind that is looked at once in an `interval`; none when it is zero.
-    pub(crate) fn new(known: BTreeMap<String, Look>, interval: Duration) -> Self {
+    /// Those that the status of an object has, of a kind that is looked at once in an `interval`; none unless it is to remember.
+    pub(crate) fn new(known: Option<&BTreeMap<String, Look>>, interval: Duration, remember: bool) -> Self {
+        let interval = if remember { interval } else { Duration::ZERO };
         Self {
             freshness: Freshness {
                 ttl: interval.mul_f64(COUNTS),
                 spread: SPREAD,
             },
-            known,
+            known: known.cloned().unwrap_or_default(),
             kept: Mutex::default(),
         }
     }

@@ -203,10 +203,6 @@ impl<K: Kind> Passes<K> {
         }
     }
 
-    pub(crate) fn describe(&self) -> [String; 2] {
-        [self.kind.pipeline(), self.kind.teardown()].map(|pipeline| pipeline.describe().to_string())
-    }
-
     /// All that is asked of what is outside, each with who asks: a step, or a part of the frame.
     pub(crate) fn permissions(&self) -> Vec<(String, Permission)> {
         let pipelines = [self.kind.pipeline(), self.kind.teardown()];

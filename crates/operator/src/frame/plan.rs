@@ -1,8 +1,9 @@
 //! What a pass would do, for people and for programs (E12).
 
+use std::borrow::Cow;
 use std::fmt;
 
-use aws_lc_rs::digest::{Context, SHA256};
+use evenkeel_core::Digest;
 use evenkeel_steps::{Change, Ending, Entry, Guard, Report, RestrictionKind};
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
@@ -184,32 +185,24 @@ fn planned<S>(report: &Report<S>) -> impl Iterator<Item = &Entry> {
 /// A digest of all that would be done, and of what it would be done for: another generation, another object of that name, or one
 /// change more give another one.
 fn digest<K: Resource<DynamicType = ()>, S>(object: &K, report: &Report<S>) -> Option<String> {
-    let mut context = Context::new(&SHA256);
-    let mut add = |part: &str| {
-        // Each with its length, so that no two lists of parts look alike.
-        context.update(&(part.len() as u64).to_be_bytes());
-        context.update(part.as_bytes());
-    };
-    add(object.meta().uid.as_deref().unwrap_or_default());
-    add(&object.meta().generation.unwrap_or_default().to_string());
-    add(report.pipeline.as_str());
-    let mut is_empty = true;
-    for entry in planned(report) {
-        is_empty &= entry.changes.is_empty();
-        add(entry.name.as_str());
-        add(&entry.changes.len().to_string());
-        for change in &entry.changes {
-            add(change.verb.as_ref());
-            add(&change.target);
-            add(change.detail.as_deref().unwrap_or_default());
-        }
-    }
-    if is_empty {
+    if planned(report).all(|entry| entry.changes.is_empty()) {
         return None;
     }
-    let digest = context.finish();
-    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(format!("sha256:{hex}"))
+    let mut parts: Vec<Cow<'_, str>> = vec![
+        object.meta().uid.as_deref().unwrap_or_default().into(),
+        object.meta().generation.unwrap_or_default().to_string().into(),
+        report.pipeline.as_str().into(),
+    ];
+    for entry in planned(report) {
+        parts.push(entry.name.as_str().into());
+        parts.push(entry.changes.len().to_string().into());
+        for change in &entry.changes {
+            parts.push(change.verb.as_ref().into());
+            parts.push(change.target.as_str().into());
+            parts.push(change.detail.as_deref().unwrap_or_default().into());
+        }
+    }
+    Some(Digest::of_parts(parts.iter().map(|part| part.as_bytes())).to_string())
 }
 
 impl fmt::Display for ObjectPlan {

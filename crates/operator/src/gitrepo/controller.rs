@@ -101,9 +101,10 @@ impl GitRepos {
             calls_per_second: settings.calls_per_second,
             metrics: Arc::default(),
         };
+        let [pipeline, teardown] = pipelines()?;
         let kind = Repository {
-            pipeline: steps::pipeline()?,
-            teardown: steps::teardown()?,
+            pipeline,
+            teardown,
             shared: Arc::new(Shared {
                 access: access.clone(),
                 connections: Connections::new(settings.first_branch.clone(), terms.clone()),
@@ -121,11 +122,6 @@ impl GitRepos {
         // Nobody has set it before.
         let _ = self.1.metrics.set(gates);
         Self(self.0.measured(steps), self.1)
-    }
-
-    /// Its pipelines in words: towards what an object asks for, and away from it.
-    pub fn describe(&self) -> [String; 2] {
-        self.0.describe()
     }
 
     /// All that it asks of what is outside, each with who asks: a step, or a part of the frame.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use evenkeel_steps::{Failure, Predicate};
 use evenkeel_telemetry::Tasks;
@@ -144,15 +143,10 @@ impl RepoState {
             }
         };
         let (secrets, connection) = future::join(secrets, connection).await;
-        let looks = object.status.as_ref().map(|status| status.looks.clone());
+        let looks = object.status.as_ref().map(|status| &status.looks);
         let settings = &shared.settings;
-        let interval = if settings.remember {
-            settings.interval
-        } else {
-            Duration::ZERO
-        };
         Ok(Self {
-            looks: Looks::new(looks.unwrap_or_default(), interval),
+            looks: Looks::new(looks, settings.interval, settings.remember),
             uid: object.uid().unwrap_or_default(),
             namespace,
             name,

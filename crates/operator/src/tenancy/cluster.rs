@@ -84,9 +84,10 @@ impl Clusters {
     ) -> Result<Self, evenkeel_steps::Error> {
         let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
+        let [pipeline, teardown] = pipelines()?;
         let kind = OfClusters {
-            pipeline: steps::pipeline()?,
-            teardown: steps::teardown()?,
+            pipeline,
+            teardown,
             shared: Arc::new(Shared {
                 access: access.clone(),
                 settings,
@@ -107,11 +108,6 @@ impl Clusters {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics))
-    }
-
-    /// Its pipelines in words: towards what an object asks for, and away from it.
-    pub fn describe(&self) -> [String; 2] {
-        self.0.describe()
     }
 
     /// All that it asks of what is outside, each with who asks: a step, or a part of the frame.
@@ -192,15 +188,10 @@ impl ClusterState {
             access.find(namespace, name),
             Rights::gather(access, &identity, owner_of(&object), Value::Null),
         )?;
-        let looks = object.status.as_ref().map(|status| status.looks.clone());
+        let looks = object.status.as_ref().map(|status| &status.looks);
         let settings = &shared.settings;
-        let interval = if settings.remember {
-            settings.interval
-        } else {
-            Duration::ZERO
-        };
         Ok(Self {
-            looks: Looks::new(looks.unwrap_or_default(), interval),
+            looks: Looks::new(looks, settings.interval, settings.remember),
             tenant,
             repository,
             rights,

@@ -87,9 +87,10 @@ impl Tenants {
         let access = Access::new(client.clone(), MANAGER, settings.call_timeout);
         let concurrency = settings.concurrency;
         let members = Named::default();
+        let [pipeline, teardown] = pipelines()?;
         let kind = OfTenants {
-            pipeline: steps::pipeline()?,
-            teardown: steps::teardown()?,
+            pipeline,
+            teardown,
             shared: Arc::new(Shared {
                 access: access.clone(),
                 settings,
@@ -103,11 +104,6 @@ impl Tenants {
     /// Counts steps and passes from now on; to be said before it runs.
     pub(crate) fn measured(self, metrics: StepMetrics) -> Self {
         Self(self.0.measured(metrics), self.1)
-    }
-
-    /// Its pipelines in words: towards what an object asks for, and away from it.
-    pub fn describe(&self) -> [String; 2] {
-        self.0.describe()
     }
 
     /// All that it asks of what is outside, each with who asks: a step, or a part of the frame.

@@ -1,34 +1,14 @@
 //! The pipelines themselves: what every kind has (L24), and their shape.
 
-use std::sync::Arc;
-
-use evenkeel_core::ManualClock;
-use evenkeel_operator::{Clusters, GitRepoSettings, GitRepos, TenancySettings, Tenants};
-use evenkeel_telemetry::Tasks;
-use jiff::Timestamp;
-use kube::{Client, Config};
-
-fn pipelines() -> [[String; 2]; 3] {
-    evenkeel_testkit::install_crypto_provider();
-    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-    let clock = || Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
-    [
-        Tenants::new(client.clone(), TenancySettings::default(), clock())
-            .unwrap()
-            .describe(),
-        Clusters::new(client.clone(), TenancySettings::default(), None, clock())
-            .unwrap()
-            .describe(),
-        GitRepos::new(client, GitRepoSettings::default(), clock(), Tasks::new())
-            .unwrap()
-            .describe(),
-    ]
-}
+use evenkeel_operator::pipelines;
 
 /// L24: it is registered once, and no kind can be without it. What touches anything comes after.
-#[tokio::test]
-async fn every_kind_claims_its_object_before_anything_else_and_lets_go_of_it_last() {
-    for [towards, away] in pipelines() {
+#[test]
+fn every_kind_claims_its_object_before_anything_else_and_lets_go_of_it_last() {
+    let pipelines = pipelines().unwrap();
+    assert_eq!(pipelines.len(), 6);
+    for kind in pipelines.chunks(2) {
+        let [towards, away] = [&kind[0].text, &kind[1].text];
         let first = towards.lines().find(|line| line.starts_with("  1. "));
         assert_eq!(first, Some("  1. claim"), "{towards}");
         let last = away.lines().rfind(|line| line.get(3..5) == Some(". "));
