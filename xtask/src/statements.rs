@@ -48,7 +48,8 @@ impl Recording {
             let new: Vec<String> = self.statements(file)?.difference(&known).cloned().collect();
             if !new.is_empty() {
                 bail!(
-                    "{FOLDER}/{file} lacks statements; `cargo xtask statements` writes it anew:\n    {}",
+                    "{FOLDER}/{file} lacks statements; `cargo xtask statements` writes it anew, with what the inventory's own tests \
+                     ask:\n    {}",
                     new.join("\n    ")
                 );
             }

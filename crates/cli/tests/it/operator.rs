@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
-use evenkeel_testkit::TestCluster;
+use evenkeel_testkit::{CallFault, FaultProxy, TestCluster};
 use serde_json::{Value, json};
 
 use crate::mothership::world::eventually;
@@ -223,6 +223,40 @@ fn a_plan_is_shown_and_nothing_is_changed() {
     assert_eq!(land.get("tenant/t-plan"), before, "nothing was written");
     plan(&["tenant/t-none"]).exits(1).says(&["t-none"]);
     plan(&["secret/x"]).exits(2).says(&["tenant, cluster or gitrepo"]);
+}
+
+/// The API server answers 429 while it begins with a kind or has enough for a moment: whichever question of a plan that meets,
+/// the plan is there in the end.
+#[test]
+fn a_plan_asks_again_what_the_server_has_no_time_for() {
+    let land = Land::new("busy");
+    let own = &land.namespace;
+    let tenant = json!({
+        "apiVersion": "syn.tools/v1alpha1", "kind": "Tenant", "metadata": { "name": "t-busy", "namespace": own },
+        "spec": { "displayName": "Busy", "gitRepoTemplate": { "repoType": "unmanaged" } },
+    });
+    let file = land.folder.path().join("tenant.yaml");
+    std::fs::write(&file, tenant.to_string()).unwrap();
+    land.kubectl(&["apply", "--server-side", "-f", file.to_str().unwrap()]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let proxy = runtime.block_on(async { FaultProxy::start(land.cluster.client().await).await });
+    let kubeconfig = land.folder.path().join("busy.kubeconfig");
+    std::fs::write(&kubeconfig, proxy.kubeconfig()).unwrap();
+    let plan = || {
+        let mut command = evenkeel(land.folder.path());
+        command.args(["operator", "plan", "--skip-vault-setup", "--watch-namespace", own]);
+        command.args(["tenant/t-busy", "--kubeconfig"]).arg(&kubeconfig);
+        Ran::of(command.output().unwrap())
+    };
+    let first = proxy.requests();
+    let calm = plan().exits(2).stdout;
+    let questions = proxy.requests() - first;
+    assert!(questions > 2, "{questions}");
+    for at in 0..questions {
+        proxy.fail(at, CallFault::TooManyRequests);
+        assert_eq!(plan().exits(2).stdout, calm, "question {at}");
+        assert!(proxy.heal(), "question {at} of {questions} was not asked");
+    }
 }
 
 /// The pipelines are printed without any cluster.
