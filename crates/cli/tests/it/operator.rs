@@ -248,15 +248,18 @@ fn a_plan_asks_again_what_the_server_has_no_time_for() {
         command.args(["tenant/t-busy", "--kubeconfig"]).arg(&kubeconfig);
         Ran::of(command.output().unwrap())
     };
-    let first = proxy.requests();
     let calm = plan().exits(2).stdout;
-    let questions = proxy.requests() - first;
-    assert!(questions > 2, "{questions}");
-    for at in 0..questions {
-        proxy.fail(at, CallFault::TooManyRequests);
-        assert_eq!(plan().exits(2).stdout, calm, "question {at}");
-        assert!(proxy.heal(), "question {at} of {questions} was not asked");
+    // Until there is no such question: one or two depend on what comes first.
+    let mut met = 0;
+    loop {
+        proxy.fail(met, CallFault::TooManyRequests);
+        assert_eq!(plan().exits(2).stdout, calm, "question {met}");
+        if !proxy.heal() {
+            break;
+        }
+        met += 1;
     }
+    assert!(met > 2, "{met} questions");
 }
 
 /// The pipelines are printed without any cluster.
