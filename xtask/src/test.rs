@@ -45,21 +45,31 @@ pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> 
     if tally.passed == 0 {
         bail!("no test ran: does the filter match any?");
     }
-    if status.success() {
-        recording.check(repository)?;
-        return simulate(repository, arguments);
+    if !status.success() {
+        if !tally.may_be_unsteady() {
+            bail!("tests failed ({status})");
+        }
+        try_again(repository, &cache, &recording, &arguments.package, &tally)?;
     }
-    if !tally.may_be_unsteady() {
-        bail!("tests failed ({status})");
-    }
+    recording.check(repository)?;
+    simulate(repository, arguments)
+}
 
+/// Runs the few tests that failed once more, nothing beside them, and fails unless all of them pass.
+fn try_again(
+    repository: &Repository,
+    cache: &Cache,
+    recording: &statements::Recording,
+    packages: &[String],
+    tally: &Tally,
+) -> Result<()> {
     println!("\nonce more, nothing beside them: {}", tally.failures.join(", "));
     let alone: Vec<String> = ["--exact", "--test-threads=1"]
         .into_iter()
         .map(str::to_owned)
         .chain(tally.failures.iter().cloned())
         .collect();
-    let (status, again) = tests(repository, &cache, &recording, &arguments.package, &alone)?;
+    let (status, again) = tests(repository, cache, recording, packages, &alone)?;
     if !status.success() || again.passed < tally.failures.len() {
         bail!(
             "tests failed twice ({status}):\n    {}",
@@ -67,8 +77,7 @@ pub(crate) fn run(repository: &Repository, arguments: &Arguments) -> Result<()> 
         );
     }
     println!("\n{}", tally.after_second_try());
-    recording.check(repository)?;
-    simulate(repository, arguments)
+    Ok(())
 }
 
 /// Runs simulated schedules, where all tests were asked for.

@@ -50,6 +50,27 @@ impl Land {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// A file with a tenant of this name, whose repository is not ours.
+    fn tenant_file(&self, name: &str) -> String {
+        let tenant = json!({
+            "apiVersion": "syn.tools/v1alpha1", "kind": "Tenant",
+            "metadata": { "name": name, "namespace": self.namespace },
+            "spec": { "displayName": name, "gitRepoTemplate": { "repoType": "unmanaged" } },
+        });
+        let file = self.folder.path().join("tenant.yaml");
+        std::fs::write(&file, tenant.to_string()).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    /// `evenkeel operator plan` in this namespace.
+    fn plan(&self, kubeconfig: &Path, arguments: &[&str]) -> Ran {
+        let mut command = evenkeel(self.folder.path());
+        command.args(["operator", "plan", "--skip-vault-setup"]);
+        command.args(["--watch-namespace", &self.namespace]);
+        command.arg("--kubeconfig").arg(kubeconfig).args(arguments);
+        Ran::of(command.output().unwrap())
+    }
+
     fn operator(&self) -> Program {
         Program::start(
             evenkeel(self.folder.path())
@@ -176,31 +197,16 @@ fn tenants_and_clusters_are_looked_after_and_installed() {
 #[test]
 fn a_plan_is_shown_and_nothing_is_changed() {
     let land = Land::new("plan");
-    let own = &land.namespace;
-    let tenant = json!({
-        "apiVersion": "syn.tools/v1alpha1", "kind": "Tenant", "metadata": { "name": "t-plan", "namespace": own },
-        "spec": { "displayName": "Plan", "gitRepoTemplate": { "repoType": "unmanaged" } },
-    });
-    let file = land.folder.path().join("tenant.yaml");
-    std::fs::write(&file, tenant.to_string()).unwrap();
-    let file = file.to_str().unwrap();
-    let plan = |arguments: &[&str]| {
-        let mut command = evenkeel(land.folder.path());
-        command.args(["operator", "plan", "--skip-vault-setup", "--watch-namespace", own]);
-        command
-            .arg("--kubeconfig")
-            .arg(land.cluster.kubeconfig_file())
-            .args(arguments);
-        Ran::of(command.output().unwrap())
-    };
+    let file = land.tenant_file("t-plan");
+    let plan = |arguments: &[&str]| land.plan(land.cluster.kubeconfig_file(), arguments);
     plan(&[])
         .exits(0)
         .prints(&["0 objects, of which 0 would be changed"]);
     // As it would be once it is applied; and it is not.
-    plan(&["-f", file])
+    plan(&["-f", &file])
         .exits(2)
         .prints(&["Tenant", "claim  planned", "create Role t-plan"]);
-    land.kubectl(&["apply", "--server-side", "-f", file]);
+    land.kubectl(&["apply", "--server-side", "-f", &file]);
     let before = land.get("tenant/t-plan");
     let ran = plan(&["tenant/t-plan", "-o", "json"]).exits(2);
     let plans: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -230,24 +236,12 @@ fn a_plan_is_shown_and_nothing_is_changed() {
 #[test]
 fn a_plan_asks_again_what_the_server_has_no_time_for() {
     let land = Land::new("busy");
-    let own = &land.namespace;
-    let tenant = json!({
-        "apiVersion": "syn.tools/v1alpha1", "kind": "Tenant", "metadata": { "name": "t-busy", "namespace": own },
-        "spec": { "displayName": "Busy", "gitRepoTemplate": { "repoType": "unmanaged" } },
-    });
-    let file = land.folder.path().join("tenant.yaml");
-    std::fs::write(&file, tenant.to_string()).unwrap();
-    land.kubectl(&["apply", "--server-side", "-f", file.to_str().unwrap()]);
+    land.kubectl(&["apply", "--server-side", "-f", &land.tenant_file("t-busy")]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let proxy = runtime.block_on(async { FaultProxy::start(land.cluster.client().await).await });
     let kubeconfig = land.folder.path().join("busy.kubeconfig");
     std::fs::write(&kubeconfig, proxy.kubeconfig()).unwrap();
-    let plan = || {
-        let mut command = evenkeel(land.folder.path());
-        command.args(["operator", "plan", "--skip-vault-setup", "--watch-namespace", own]);
-        command.args(["tenant/t-busy", "--kubeconfig"]).arg(&kubeconfig);
-        Ran::of(command.output().unwrap())
-    };
+    let plan = || land.plan(&kubeconfig, &["tenant/t-busy"]);
     let calm = plan().exits(2).stdout;
     // Until there is no such question: one or two depend on what comes first.
     let mut met = 0;
