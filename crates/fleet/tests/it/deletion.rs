@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use evenkeel_api::ClusterStatus;
-use evenkeel_core::{ClusterState, DeleteMode, OperationStateKind};
+use evenkeel_api::{ClusterStatus, SettingFor};
+use evenkeel_core::{ClusterState, DeleteMode, OperationStateKind, Sensitive};
 use serde_json::json;
 
-use crate::world::{World, component, settings, state, values, with};
+use crate::world::{World, component, name, settings, state, values, with};
 
 async fn installed() -> World {
     let world = World::new().await;
@@ -102,7 +102,6 @@ async fn an_unreachable_cluster_is_never_taken_for_a_deleted_one() {
     world.ready("blue").await;
     world.cluster("blue").faults().unreachable(true);
     world.delete("blue", DeleteMode::Uninstall).await;
-    let given_up = |status: &ClusterStatus| status.state == ClusterState::DeleteFailed;
     let status = world.until("blue", "given up", given_up).await;
     let told = status.reason.unwrap();
     assert!(
@@ -115,6 +114,83 @@ async fn an_unreachable_cluster_is_never_taken_for_a_deleted_one() {
     world.delete("blue", DeleteMode::Uninstall).await;
     world.gone("blue").await;
     assert_eq!(world.text("blue", "web"), None);
+}
+
+fn given_up(status: &ClusterStatus) -> bool {
+    status.state == ClusterState::DeleteFailed
+}
+
+/// A host that the system's resolver says does not exist, also where there is no name server to ask: its first label is
+/// longer than any may be.
+fn unknown_host() -> String {
+    format!("{}.invalid", "a".repeat(64))
+}
+
+/// A cluster that was ready, and whose kubeconfig then names a port of `host` at which nobody listens.
+async fn moved_to(host: &str) -> World {
+    let mut settings = settings();
+    settings.delete_failures_max = 2;
+    let world = World::with(settings).await;
+    world.map_chart("map");
+    world.put("blue", json!([component("web", "map")])).await;
+    world.ready("blue").await;
+    // The name in the certificate is given apart: a client refuses to look for one as long as that.
+    let server = format!("https://{host}:1\n    tls-server-name: localhost");
+    let kubeconfig = world.cluster("blue").kubeconfig().to_owned();
+    let moved = kubeconfig.replace(&world.simulator.url("blue"), &server);
+    assert_ne!(moved, kubeconfig);
+    world
+        .fleet()
+        .put_kubeconfig(&name("blue"), Sensitive::new(moved).into())
+        .await
+        .unwrap();
+    world
+}
+
+/// Has a cluster whose host is unknown taken for gone when it is deleted.
+async fn gone_when_host_unknown(world: &World) {
+    let blue = SettingFor {
+        cluster: Some(name("blue")),
+        group: None,
+    };
+    let set = world
+        .fleet()
+        .put_setting("gone-when-host-unknown", &blue, Some(json!(true)));
+    set.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_whose_host_is_unknown_is_kept_until_a_person_says_that_it_is_gone() {
+    let world = moved_to(&unknown_host()).await;
+    world.delete("blue", DeleteMode::Uninstall).await;
+    let status = world.until("blue", "given up", given_up).await;
+    let told = status.reason.unwrap();
+    assert!(
+        told.starts_with("unreachable: ") && told.contains("mode forget"),
+        "{told}"
+    );
+    world.delete("blue", DeleteMode::Forget).await;
+    world.gone("blue").await;
+}
+
+#[tokio::test]
+async fn a_cluster_whose_host_is_unknown_is_gone_where_a_setting_says_so() {
+    let world = moved_to(&unknown_host()).await;
+    gone_when_host_unknown(&world).await;
+    world.delete("blue", DeleteMode::Uninstall).await;
+    world.gone("blue").await;
+    assert_eq!(world.text("blue", "web").as_deref(), Some("first"));
+}
+
+/// The setting is about a name that does not exist, and nothing else that keeps a cluster from answering.
+#[tokio::test]
+async fn a_host_that_refuses_is_not_unknown() {
+    let world = moved_to("localhost").await;
+    gone_when_host_unknown(&world).await;
+    world.delete("blue", DeleteMode::Uninstall).await;
+    let status = world.until("blue", "given up", given_up).await;
+    let told = status.reason.unwrap();
+    assert!(told.starts_with("unreachable: "), "{told}");
 }
 
 #[tokio::test]
@@ -181,8 +257,7 @@ async fn a_cluster_that_was_never_reached_just_goes() {
     let world = World::new().await;
     let document = json!({"name": "blue", "components": []});
     let document = evenkeel_api::ClusterDocument::from_value(document).unwrap();
-    let name = crate::world::name("blue");
-    world.fleet().put_cluster(&name, document).await.unwrap();
+    world.fleet().put_cluster(&name("blue"), document).await.unwrap();
     world.delete("blue", DeleteMode::Uninstall).await;
     world.gone("blue").await;
 }
