@@ -6,6 +6,7 @@ mod change_log;
 mod clusters;
 mod concurrent;
 mod consents;
+mod due;
 mod given_up;
 mod leases;
 mod lists;
@@ -74,16 +75,19 @@ macro_rules! contract {
                     only_changes_are_recorded,
                     the_table_of_states_holds,
                     ready_never_speaks_of_an_older_version,
-                    the_due_come_by_urgency,
-                    a_check_does_not_wipe_out_a_change,
-                    many_checks_are_noted_at_once,
                     one_that_is_refused_keeps_no_other_away,
-                    a_suspended_cluster_is_not_due,
                     failures_are_counted_per_version,
                     components_that_are_not_ready_are_named,
                     an_old_look_ends_no_life,
                     what_is_tried_again_leaves_the_cluster_degraded,
                     clusters_are_counted_by_state,
+                },
+                due::{
+                    the_due_come_by_urgency,
+                    the_long_overdue_come_before_the_more_urgent,
+                    a_check_does_not_wipe_out_a_change,
+                    many_checks_are_noted_at_once,
+                    a_suspended_cluster_is_not_due,
                 },
                 runs::{
                     one_run_per_cluster_whoever_tries,
