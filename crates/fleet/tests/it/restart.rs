@@ -1,10 +1,10 @@
 //! A mothership that stops or dies in the middle: another one on the same database goes on and finishes.
 
-use evenkeel_api::ClusterStatus;
-use evenkeel_core::{DeleteMode, OperationStateKind, ReconciliationState};
+use evenkeel_api::{ClusterStatus, SettingFor};
+use evenkeel_core::{ClusterState, DeleteMode, OperationStateKind, ReconciliationState};
 use serde_json::json;
 
-use crate::world::{World, component, operations, settings, state, values, with};
+use crate::world::{World, component, name, operations, settings, state, values, with};
 
 /// A world with a run in the middle: `db` is done, `web` is waited for, `after` waits for `web`.
 async fn in_the_middle() -> World {
@@ -93,6 +93,58 @@ async fn a_change_that_nobody_saw_is_seen_by_the_next() {
     world.start().await;
     world.ready("blue").await;
     assert_eq!(world.text("blue", "web").as_deref(), Some("second"));
+}
+
+/// A mothership that starts looks at nobody for that: a fleet costs it what is due in it.
+#[tokio::test]
+async fn a_restart_takes_up_what_is_due_and_nothing_else() {
+    let mut world = World::new().await;
+    world.map_chart("map");
+    let idle: Vec<String> = (0..30).map(|number| format!("idle-{number}")).collect();
+    let all = || idle.iter().map(String::as_str).chain(["due"]);
+    for cluster in all() {
+        world.put(cluster, json!([component("web", "map")])).await;
+    }
+    for cluster in all() {
+        world.ready(cluster).await;
+    }
+    // The next look finds the new interval; a person asks for that look.
+    let due = SettingFor {
+        cluster: Some(name("due")),
+        group: None,
+    };
+    let set = world
+        .fleet()
+        .put_setting("check-interval", &due, Some(json!("1s")));
+    set.await.unwrap();
+    world.fleet().reconcile(&name("due")).await.unwrap();
+    world.kill().await;
+    // Whoever is looked at lacks something.
+    for cluster in all() {
+        let cluster = world.cluster(cluster);
+        cluster.delete("v1", "ConfigMap", "apps", "web").unwrap();
+        cluster.reset_counters();
+    }
+    world.start().await;
+    let mut seen = None;
+    for look in ["its repair", "another look", "and another"] {
+        seen = evenkeel_testkit::eventually(look, async || {
+            let status = world.status("due").await;
+            let is_newer = status.state == ClusterState::Ready && status.checked > seen;
+            if is_newer && world.text("due", "web").is_some() {
+                Ok(status.checked)
+            } else {
+                Err(status)
+            }
+        })
+        .await;
+    }
+    assert_eq!(world.runs("due").await, 2);
+    for cluster in &idle {
+        let counts = world.cluster(cluster).counters();
+        assert_eq!(counts.requests(), 0, "{cluster}: {counts:?}");
+        assert_eq!(world.runs(cluster).await, 1, "{cluster}");
+    }
 }
 
 #[tokio::test]
