@@ -8,7 +8,7 @@ use evenkeel_fleet::Error;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::world::{World, component, name, operations, settings, state, values, with};
+use crate::world::{AT_ONCE, World, component, name, operations, settings, state, values, with};
 
 fn text(text: &str) -> Value {
     values(component("web", "map"), json!({"text": text}))
@@ -283,6 +283,8 @@ async fn the_brokers_word_follows_each_report() {
     };
     let status = world.until("blue", "error", error).await;
     assert_eq!(state(&status, "engine"), Some(OperationStateKind::Running));
+    let told = world.told_after("blue", &status).await;
+    assert!(told <= AT_ONCE, "{told}");
     std::fs::write(world.chart_file("bad", "templates/broken.yaml"), "").unwrap();
     world.say("blue", "engine", "True").await;
     let status = world.ready("blue").await;

@@ -4,14 +4,12 @@
 use std::time::{Duration, Instant};
 
 use evenkeel_api::{ClusterStatus, Operation, Reconciliation};
-use evenkeel_core::{ClusterState, OperationStateKind, ReconciliationState};
+use evenkeel_core::{ClusterState, OperationStateKind, ReconciliationState, Strategy};
+use evenkeel_inventory::{PageRequest, Reconciliations as _};
 use evenkeel_simulator::{Fault, FaultRule};
 use serde_json::{Value, json};
 
-use crate::world::{World, component, name, settings, state, values, with};
-
-/// Within that a newer version has begun: a second, and what a busy machine adds.
-const SOON: Duration = Duration::from_secs(5);
+use crate::world::{AT_ONCE, World, component, name, settings, state, values, with};
 
 fn of<'r>(run: &'r Reconciliation, component: &str) -> &'r Operation {
     run.operations
@@ -22,6 +20,13 @@ fn of<'r>(run: &'r Reconciliation, component: &str) -> &'r Operation {
 
 fn text(component: Value, text: &str) -> Value {
     values(component, json!({"text": text}))
+}
+
+/// What the inventory has of cluster blue, which has just become ready.
+async fn begun_and_told_at_once(world: &World, status: &ClusterStatus) {
+    let begun = world.begun_after("blue").await;
+    let told = world.told_after("blue", status).await;
+    assert!(begun <= AT_ONCE && told <= AT_ONCE, "{begun}, {told}");
 }
 
 #[tokio::test]
@@ -47,6 +52,8 @@ async fn what_is_equal_goes_on_and_what_is_not_is_done_anew() {
     world.until("blue", "the newer version has begun", newer).await;
     let second = world.newest_run("blue").await;
     assert_eq!(second.summary.version, accepted.version);
+    let begun = world.begun_after("blue").await;
+    assert!(begun <= AT_ONCE, "{begun}");
     for equal in ["engine", "after"] {
         assert_eq!(of(&second, equal).id, of(&first, equal).id, "{equal} goes on");
     }
@@ -79,12 +86,11 @@ async fn no_retry_of_the_old_version_holds_the_new_one_up() {
     world
         .until("blue", "the next try is ten minutes away", retrying)
         .await;
-    let begun = Instant::now();
     let good = values(component("web", "web"), json!({"image": "a:2"}));
     let good = world.put("blue", json!([good])).await;
     let status = world.ready("blue").await;
     assert_eq!(status.observed_version, Some(good.version));
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    begun_and_told_at_once(&world, &status).await;
 }
 
 #[tokio::test]
@@ -104,13 +110,12 @@ async fn a_slow_look_is_dropped_for_a_newer_version() {
     })
     .await;
     cluster.faults().clear();
-    let begun = Instant::now();
     let second = world
         .put("blue", json!([text(component("web", "map"), "second")]))
         .await;
     assert!(second.version > first.version);
-    world.ready("blue").await;
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    let status = world.ready("blue").await;
+    begun_and_told_at_once(&world, &status).await;
     assert_eq!(world.text("blue", "web").as_deref(), Some("second"));
 }
 
@@ -121,10 +126,18 @@ async fn a_deletion_takes_the_place_of_what_runs() {
     world.put("blue", json!([component("engine", "engine")])).await;
     let running = |status: &ClusterStatus| state(status, "engine") == Some(OperationStateKind::Running);
     world.until("blue", "the engine is waited for", running).await;
-    let begun = Instant::now();
+    let blue = world.status("blue").await.id;
+    let asked = evenkeel_telemetry::time::now();
     world.delete("blue", evenkeel_core::DeleteMode::Uninstall).await;
     world.gone("blue").await;
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    let runs = world
+        .store()
+        .reconciliations(&blue, &PageRequest::default())
+        .await;
+    let last = &runs.unwrap().items[0];
+    assert_eq!(last.strategy, Strategy::Delete);
+    let begun = last.created_at.duration_since(asked);
+    assert!(begun <= AT_ONCE, "{begun}");
 }
 
 #[tokio::test]

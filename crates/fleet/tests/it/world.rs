@@ -12,6 +12,7 @@ use evenkeel_inventory::{KeySource, Location, OpenOptions, SqlStore, Synchronous
 use evenkeel_simulator::{Cluster, Options, Simulator};
 use evenkeel_source::DirectoryPolicy;
 use evenkeel_telemetry::{Metrics, SystemClock, Tasks};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -19,6 +20,8 @@ use tokio::time::Instant;
 
 /// How long anything may take; far more than it needs.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
+/// How soon a version that was accepted is being brought about, and a status is written down after the report that decides it.
+pub(crate) const AT_ONCE: SignedDuration = SignedDuration::from_secs(1);
 /// How long services have to stop.
 const STOP: Duration = Duration::from_secs(15);
 
@@ -340,6 +343,21 @@ impl World {
     pub(crate) async fn newest_run(&self, cluster: &str) -> api::Reconciliation {
         let runs = self.fleet().reconciliations(&name(cluster)).await.unwrap();
         self.fleet().reconciliation(&runs[0].id).await.unwrap()
+    }
+
+    /// How long after its version was accepted the newest run began, as the inventory has both.
+    pub(crate) async fn begun_after(&self, cluster: &str) -> SignedDuration {
+        let run = self.newest_run(cluster).await.summary;
+        let versions = self.fleet().configurations(&name(cluster)).await.unwrap();
+        let version = versions.iter().find(|version| version.version == run.version);
+        run.started.duration_since(version.unwrap().created)
+    }
+
+    /// How long after the last report of the newest run the state of the cluster was written down.
+    pub(crate) async fn told_after(&self, cluster: &str, status: &api::ClusterStatus) -> SignedDuration {
+        let operations = self.newest_run(cluster).await.operations;
+        let last = operations.iter().filter_map(|operation| operation.finished).max();
+        status.since.duration_since(last.unwrap())
     }
 
     /// Waits until an operation of the newest run has been tried that often.
