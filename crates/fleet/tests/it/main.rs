@@ -9,6 +9,7 @@
 
 mod administration;
 mod broker;
+mod broker_words;
 mod changes;
 mod consent;
 mod deletion;
