@@ -23,7 +23,9 @@ use crate::ran::Ran;
 const LEASE: SignedDuration = SignedDuration::from_secs(4);
 /// How much later than at the end of a lease somebody else works on the operation.
 const TAKEN_OVER_AFTER: SignedDuration = SignedDuration::from_secs(1);
-/// How often a process is killed. A busy machine may be late at one take-over; it is not at each.
+/// How much later on a machine that is busy with other things just then.
+const TAKEN_OVER_LATE: SignedDuration = SignedDuration::from_secs(10);
+/// How often a process is killed. The machine may be busy after one of them.
 const KILLS: u32 = 3;
 /// Long enough that a process can be killed while it waits for a pod.
 const POD_START: Duration = Duration::from_millis(2_500);
@@ -359,6 +361,7 @@ fn whoever_is_killed_is_replaced() {
         let (killed, unfinished) = several.kill_a_busy_one();
         several.until_ready(round);
         let log = several.log();
+        let mut last = SignedDuration::ZERO;
         for lost in &unfinished {
             let takers = log.iter().filter_map(Begun::of);
             let next = takers
@@ -366,8 +369,9 @@ fn whoever_is_killed_is_replaced() {
                 .min_by_key(|one| one.fence);
             let next = next.unwrap_or_else(|| panic!("nobody took over {lost:?}"));
             assert!(next.attempt > lost.attempt, "{next:?} after {lost:?}");
-            taken_over.push(next.at.duration_since(killed));
+            last = last.max(next.at.duration_since(killed));
         }
+        taken_over.push(last);
         // Each cluster is somebody's, whoever looked at it before.
         for cluster in &several.clusters {
             cluster.delete("v1", "ConfigMap", "apps", "front").unwrap();
@@ -383,10 +387,10 @@ fn whoever_is_killed_is_replaced() {
         several.start(&[]);
         several.until_ready(round);
     }
-    assert!(
-        taken_over.iter().any(|after| *after <= LEASE + TAKEN_OVER_AFTER),
-        "{taken_over:#?}"
-    );
+    println!("from each kill to the last take-over: {taken_over:?}");
+    let later_than = |bound| taken_over.iter().filter(|after| **after > LEASE + bound).count();
+    assert!(later_than(TAKEN_OVER_AFTER) <= 1, "{taken_over:#?}");
+    assert_eq!(later_than(TAKEN_OVER_LATE), 0, "{taken_over:#?}");
     let dead = usize::try_from(KILLS).unwrap();
     several.until_instances("three processes and those that were killed", |seen| {
         count(seen, "running") == 3 && count(seen, "silent") == dead
