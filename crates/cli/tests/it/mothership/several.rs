@@ -303,7 +303,7 @@ fn count(seen: &[(String, String)], state: &str) -> usize {
 }
 
 /// Nothing was lost: every component of every version has one operation, beside repairs. Nothing was done twice: no attempt wrote after a
-/// newer one had.
+/// newer one had, and the targets saw one operation of each component and version.
 fn nothing_is_lost_or_doubled(several: &Several, rounds: u32) {
     let begun: Vec<Begun> = several.log().iter().filter_map(Begun::of).collect();
     let mut operations: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
@@ -326,24 +326,35 @@ fn nothing_is_lost_or_doubled(several: &Several, rounds: u32) {
         "each attempt has a fence of its own: {begun:#?}"
     );
 
-    let components: BTreeMap<_, _> = begun
-        .iter()
-        .map(|one| (one.operation.clone(), one.what.1.clone()))
-        .collect();
+    let began: BTreeMap<_, _> = begun.iter().map(|one| (one.operation.as_str(), one)).collect();
+    let wanted = usize::try_from(rounds).unwrap();
     for cluster in &several.clusters {
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        // The operations that wrote a component's object or the parent that holds its fence; both are called after it.
+        let mut wrote: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let writes = cluster.logged_writes();
         assert!(!writes.is_empty() && writes.len() < LOGGED);
-        for write in writes {
+        for write in &writes {
             let (_, said) = write
                 .user_agent
                 .split_once("(operation ")
                 .unwrap_or_else(|| panic!("{write:?}"));
             let (operation, fence) = said.trim_end_matches(')').split_once("; fence ").unwrap();
             let fence: u64 = fence.parse().unwrap();
-            let newest = newest.entry(&components[operation]).or_default();
+            let began = began
+                .get(operation)
+                .unwrap_or_else(|| panic!("nobody began {write:?}"));
+            let newest = newest.entry(&began.what.1).or_default();
             assert!(fence >= *newest, "{write:?} after fence {newest}");
             *newest = fence;
+            if !began.repairs {
+                let component = write.name.strip_prefix("evenkeel-").unwrap_or(&write.name);
+                wrote.entry(component).or_default().insert(operation);
+            }
+        }
+        for component in COMPONENTS {
+            let operations = &wrote[component];
+            assert_eq!(operations.len(), wanted, "{component}: {operations:#?}");
         }
     }
 }
