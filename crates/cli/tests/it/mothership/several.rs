@@ -444,3 +444,46 @@ fn roles_share_the_work() {
     nothing_is_lost_or_doubled(&several, 1);
     several.end();
 }
+
+/// K45: whoever works on operations is away for longer than a lease. That is nobody's failure: the clusters go on being
+/// reconciled, the dead one is told as silent, and whoever comes goes on with what it left.
+#[test]
+fn a_worker_that_is_away_fails_nothing() {
+    let mut several = Several::new();
+    several.start(&["--role", "worker"]);
+    several.start(&["--role", "control"]);
+    several.apply(0, &[]);
+    let (killed, unfinished) = several.kill_a_busy_one();
+    several.until_instances("the worker is missed", |seen| count(seen, "silent") == 1);
+    eventually("two leases without a worker", || {
+        for cluster in CLUSTERS {
+            let status = several.json(&["cluster", "status", cluster]);
+            let seen = (&status["state"], &status["brokerStatus"], &status["reason"]);
+            assert_eq!(seen, (&json!("reconciling"), &json!("reconciling"), &Value::Null));
+        }
+        let away = evenkeel_telemetry::time::now().duration_since(killed);
+        match away > LEASE * 2 {
+            true => Ok(()),
+            false => Err(format!("{away:?}")),
+        }
+    });
+    several.start(&["--role", "worker"]);
+    several.until_ready(0);
+    let begun: Vec<_> = several.log().iter().filter_map(Begun::of).collect();
+    for lost in &unfinished {
+        let goes_on = |one: &Begun| one.operation == lost.operation && one.fence > lost.fence;
+        assert!(begun.iter().any(goes_on), "{lost:?}: {begun:#?}");
+    }
+    for cluster in CLUSTERS {
+        let runs = several.json(&["reconciliation", "list", cluster]);
+        let states: Vec<_> = runs
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| text(run, "state"))
+            .collect();
+        assert_eq!(states, ["succeeded"], "{cluster}");
+    }
+    nothing_is_lost_or_doubled(&several, 1);
+    several.end();
+}
