@@ -58,6 +58,7 @@ INSERT INTO renders (cluster_id, component, revision, content, created_at) VALUE
 INSERT INTO schema_migrations (number, name, min_binary, applied_by, applied_at) VALUES ($1, $2, $3, $4, $5) /* bigint, text, text, text, bigint */
 INSERT INTO settings (scope, key, value, updated_at) VALUES ($1, $2, $3, $4) ON CONFLICT (scope, key) DO UPDATE SET value = $3, updated_at = $4 WHERE settings.value <> $3 /* text, text, text, bigint */
 INSERT INTO status_history (cluster_id, seq, state, observed_version, reason, since, until) VALUES ($1, $2, $3, $4, $5, $6, $7) /* text, bigint, text, bigint, bytea, bigint, bigint */
+SELECT (SELECT count(*) FROM cluster_configurations) + (SELECT count(*) FROM cluster_status) + (SELECT count(*) FROM status_history) + (SELECT count(*) FROM components) + (SELECT count(*) FROM reconciliations) + (SELECT count(*) FROM operations) + (SELECT count(*) FROM operation_dependencies) + (SELECT count(*) FROM operation_reports) + (SELECT count(*) FROM carried_operations) + (SELECT count(*) FROM renders)
 SELECT 1 FROM archives WHERE digest = $1 /* text */
 SELECT 1 FROM audit LIMIT 1
 SELECT 1 FROM clusters WHERE id = $1 /* text */

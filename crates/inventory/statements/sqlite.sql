@@ -55,6 +55,7 @@ INSERT INTO renders (cluster_id, component, revision, content, created_at) VALUE
 INSERT INTO schema_migrations (number, name, min_binary, applied_by, applied_at) VALUES ($1, $2, $3, $4, $5)
 INSERT INTO settings (scope, key, value, updated_at) VALUES ($1, $2, $3, $4) ON CONFLICT (scope, key) DO UPDATE SET value = $3, updated_at = $4 WHERE settings.value <> $3
 INSERT INTO status_history (cluster_id, seq, state, observed_version, reason, since, until) VALUES ($1, $2, $3, $4, $5, $6, $7)
+SELECT (SELECT count(*) FROM cluster_configurations) + (SELECT count(*) FROM cluster_status) + (SELECT count(*) FROM status_history) + (SELECT count(*) FROM components) + (SELECT count(*) FROM reconciliations) + (SELECT count(*) FROM operations) + (SELECT count(*) FROM operation_dependencies) + (SELECT count(*) FROM operation_reports) + (SELECT count(*) FROM carried_operations) + (SELECT count(*) FROM renders)
 SELECT 1 FROM archives WHERE digest = $1
 SELECT 1 FROM audit LIMIT 1
 SELECT 1 FROM clusters WHERE id = $1
@@ -157,6 +158,7 @@ SELECT seq, timeline FROM operation_reports WHERE operation_id = $1 AND timeline
 SELECT state, (SELECT count(*) FROM operations INDEXED BY operations_open WHERE reconciliation_id = $1 AND finished_at IS NULL) AS open FROM reconciliations WHERE id = $1
 SELECT state, count(*) FROM cluster_status WHERE state <> 'deleted' GROUP BY state
 SELECT timeline FROM operation_reports WHERE operation_id = $1 AND seq = $2 AND attempt = $3 AND changes IS NULL AND timeline IS NOT NULL AND entries < $4
+SELECT total_changes()
 SELECT v.cluster_id, v.version FROM clusters AS c CROSS JOIN cluster_configurations AS v WHERE c.id IN (SELECT value FROM json_each($1)) AND v.cluster_id = c.id AND v.version <= c.version - $2 AND NOT EXISTS (SELECT 1 FROM cluster_status AS s WHERE s.cluster_id = c.id AND s.observed_version = v.version) AND NOT EXISTS (SELECT 1 FROM components AS k WHERE k.cluster_id = c.id AND k.version = v.version) AND NOT EXISTS (SELECT 1 FROM reconciliations AS r WHERE r.cluster_id = c.id AND r.version = v.version) AND NOT EXISTS (SELECT 1 FROM reconciliations AS r JOIN operations AS o ON o.reconciliation_id = r.id WHERE r.cluster_id = c.id AND o.version = v.version) ORDER BY v.cluster_id, v.version LIMIT $3
 SELECT v.version, v.spec, v.kubeconfig, v.created_at FROM clusters c JOIN cluster_configurations v ON v.cluster_id = c.id AND v.version = c.version WHERE c.id = $1
 SELECT value FROM settings WHERE scope = $1 AND key = $2

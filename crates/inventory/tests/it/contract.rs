@@ -10,6 +10,7 @@ mod due;
 mod given_up;
 mod leases;
 mod lists;
+mod measures;
 mod missing;
 mod model;
 mod processes;
@@ -191,8 +192,8 @@ macro_rules! contract {
     };
 }
 
-/// What a database promises besides whose values are encrypted at rest.
-macro_rules! encryption {
+/// What a real database promises besides.
+macro_rules! database {
     ($name:ident, $backend:ident) => {
         mod $name {
             on!($backend:
@@ -203,6 +204,9 @@ macro_rules! encryption {
                     a_key_in_use_is_not_removed,
                     a_broken_ring_leaves_the_keys_in_use,
                 },
+                measures::{
+                    rows_are_counted,
+                },
             );
         }
     };
@@ -211,5 +215,5 @@ macro_rules! encryption {
 contract!(memory, Memory);
 contract!(sqlite, Sqlite);
 contract!(postgres, Pg);
-encryption!(sqlite_encryption, Sqlite);
-encryption!(postgres_encryption, Pg);
+database!(sqlite_database, Sqlite);
+database!(postgres_database, Pg);

@@ -39,10 +39,13 @@ pub(crate) trait Backend: Send + Sized {
     async fn crash(self) -> Self;
 }
 
-/// A database whose values are encrypted at rest.
-pub(crate) trait Encrypted: Backend {
+/// A real database, whose values are encrypted at rest.
+pub(crate) trait Database: Backend {
     /// The key ring file.
     fn ring(&self) -> KeyringFile;
+
+    /// The open store as what it is.
+    fn sql(&self) -> &SqlStore;
 }
 
 /// Rows in memory.
@@ -167,9 +170,13 @@ impl Backend for Sqlite {
     }
 }
 
-impl Encrypted for Sqlite {
+impl Database for Sqlite {
     fn ring(&self) -> KeyringFile {
         KeyringFile::new(self.directory.path().join("keys"))
+    }
+
+    fn sql(&self) -> &SqlStore {
+        &self.store
     }
 }
 
@@ -263,9 +270,13 @@ impl Backend for Pg {
     }
 }
 
-impl Encrypted for Pg {
+impl Database for Pg {
     fn ring(&self) -> KeyringFile {
         KeyringFile::new(self.directory.path().join("keys"))
+    }
+
+    fn sql(&self) -> &SqlStore {
+        &self.store
     }
 }
 

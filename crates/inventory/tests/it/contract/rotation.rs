@@ -14,7 +14,7 @@ use crate::sqlite::secrets::{filled, read_all};
 const GRACE: i64 = 120;
 
 /// A new key that encrypts from now on; answers the old and the new one.
-async fn replace<B: Encrypted>(fleet: &Fleet<B>) -> (KeyId, KeyId) {
+async fn replace<B: Database>(fleet: &Fleet<B>) -> (KeyId, KeyId) {
     let ring = fleet.backend.ring();
     let old = ring
         .keys()
@@ -46,7 +46,7 @@ async fn rows(store: &dyn Store) -> BTreeMap<KeyId, u64> {
 }
 
 /// CRY-01, CRY-03: history, what was deleted softly and what is null included.
-pub(crate) async fn a_rotation_reaches_every_value<B: Encrypted>() {
+pub(crate) async fn a_rotation_reaches_every_value<B: Database>() {
     let fleet = filled::<B>().await;
     let gone = fleet.cluster("gone", &["web"]).await;
     fleet
@@ -99,7 +99,7 @@ pub(crate) async fn a_rotation_reaches_every_value<B: Encrypted>() {
 }
 
 /// CRY-01: whatever moment it ends at, every value can be read, and the rest is done later.
-pub(crate) async fn a_rotation_goes_on_where_it_was_cut_off<B: Encrypted>() {
+pub(crate) async fn a_rotation_goes_on_where_it_was_cut_off<B: Database>() {
     let mut fleet = filled::<B>().await;
     let (old, _) = replace(&fleet).await;
     let whole = rows(&*fleet.store).await[&old];
@@ -131,7 +131,7 @@ pub(crate) async fn a_rotation_goes_on_where_it_was_cut_off<B: Encrypted>() {
     assert_eq!(rows(&*fleet.store).await[&old], 0);
 }
 
-pub(crate) async fn a_rotation_does_not_undo_what_others_write<B: Encrypted>() {
+pub(crate) async fn a_rotation_does_not_undo_what_others_write<B: Database>() {
     let fleet = Fleet::<B>::new().await;
     let mut ids = Vec::new();
     for number in 0..12 {
@@ -185,7 +185,7 @@ pub(crate) async fn a_rotation_does_not_undo_what_others_write<B: Encrypted>() {
     );
 }
 
-pub(crate) async fn a_key_in_use_is_not_removed<B: Encrypted>() {
+pub(crate) async fn a_key_in_use_is_not_removed<B: Database>() {
     let fleet = filled::<B>().await;
     let store = &fleet.store;
     let refused = |answer: Result<(), Error>, key: KeyId, why: &str| {
@@ -219,7 +219,7 @@ pub(crate) async fn a_key_in_use_is_not_removed<B: Encrypted>() {
     read_all(&**store).await;
 }
 
-pub(crate) async fn a_broken_ring_leaves_the_keys_in_use<B: Encrypted>() {
+pub(crate) async fn a_broken_ring_leaves_the_keys_in_use<B: Database>() {
     let fleet = filled::<B>().await;
     let ring = fleet.backend.ring();
     let first = ring.keys().unwrap()[0].id;
